@@ -1,0 +1,66 @@
+// The encoded sequences of a chain: what is shared, read-only, by all threads and precisions.
+#pragma once
+
+#include "common.hpp"
+
+namespace mm {
+
+struct ChainData {
+  std::size_t n_labels = 0;
+  std::size_t n_sparse = 0;  // sparse features
+  std::size_t n_dense = 0;   // dense features a token
+
+  std::span<const std::int64_t> offsets;    // [n + 1] first token of each sequence
+  std::span<const std::int64_t> indptr;     // [tokens + 1] into indices; empty without sparse features
+  std::span<const std::uint32_t> indices;   // feature ids, ascending within a token
+  const float* values = nullptr;            // [len(indices)], nullptr: all ones
+  const float* dense32 = nullptr;           // [tokens][n_dense], at most one of the two
+  const double* dense64 = nullptr;
+  const std::int32_t* labels = nullptr;     // [tokens] truth, nullptr when unknown
+  const float* token_weight = nullptr;      // [tokens] factor of the loss, nullptr: ones
+  const double* cost = nullptr;             // [L][L] cost[truth][label], nullptr: Hamming
+
+  std::size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
+  std::size_t length(std::size_t i) const { return std::size_t(offsets[i + 1] - offsets[i]); }
+
+  // Rows of the weight matrix: sparse features, dense features, transitions by first label,
+  // start, end.
+  std::size_t row_dense() const { return n_sparse; }
+  std::size_t row_transition() const { return n_sparse + n_dense; }
+  std::size_t row_start() const { return row_transition() + n_labels; }
+  std::size_t row_end() const { return row_start() + 1; }
+  std::size_t n_rows() const { return row_end() + 1; }
+
+  double token_loss(std::size_t token, std::size_t truth, std::size_t label) const {
+    const double base = cost != nullptr ? cost[truth * n_labels + label] : (truth != label ? 1.0 : 0.0);
+    return token_weight != nullptr ? base * double(token_weight[token]) : base;
+  }
+
+  // Inner product of the features of two tokens.
+  double token_dot(std::size_t s, std::size_t t) const {
+    double sum = 0.0;
+    if (!indptr.empty()) {
+      std::int64_t a = indptr[s], b = indptr[t];
+      const std::int64_t a_end = indptr[s + 1], b_end = indptr[t + 1];
+      while (a < a_end && b < b_end) {
+        if (indices[a] < indices[b]) {
+          ++a;
+        } else if (indices[b] < indices[a]) {
+          ++b;
+        } else {
+          sum += values == nullptr ? 1.0 : double(values[a]) * double(values[b]);
+          ++a;
+          ++b;
+        }
+      }
+    }
+    const auto dense = [&](const auto* x) {
+      for (std::size_t j = 0; j < n_dense; ++j) sum += double(x[s * n_dense + j]) * double(x[t * n_dense + j]);
+    };
+    if (dense32 != nullptr) dense(dense32);
+    if (dense64 != nullptr) dense(dense64);
+    return sum;
+  }
+};
+
+}  // namespace mm

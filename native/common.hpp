@@ -1,0 +1,86 @@
+// Shared small things: errors, aligned memory, prefetch.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace mm {
+
+// An input that cannot be used; becomes a Python ValueError.
+struct BadInput : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
+inline void prefetch(const void* address) { __builtin_prefetch(address); }
+
+// Prefetch every cache line of [begin, begin + bytes).
+inline void prefetch_range(const void* begin, std::size_t bytes) {
+  const char* p = static_cast<const char*>(begin);
+  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(p + at);
+  if (bytes > 0) __builtin_prefetch(p + bytes - 1);
+}
+
+// A zero-filled array aligned to a cache line. Large ones ask for huge pages: the weights are read
+// at random, and a miss in the page table costs as much as a miss in the cache.
+template <class T>
+class AlignedArray {
+ public:
+  AlignedArray() = default;
+  explicit AlignedArray(std::size_t n) { reset(n); }
+  AlignedArray(const AlignedArray&) = delete;
+  AlignedArray& operator=(const AlignedArray&) = delete;
+  AlignedArray(AlignedArray&& other) noexcept { swap(other); }
+  AlignedArray& operator=(AlignedArray&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~AlignedArray() { std::free(data_); }
+
+  void reset(std::size_t n) {
+    std::free(data_);
+    data_ = nullptr;
+    size_ = 0;
+    constexpr std::size_t kHuge = std::size_t{1} << 21;
+    if (n == 0) return;
+    if (n > (std::size_t{1} << 62) / sizeof(T)) throw std::bad_alloc();
+    std::size_t bytes = n * sizeof(T);
+    const std::size_t alignment = bytes >= kHuge ? kHuge : 64;
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    data_ = static_cast<T*>(std::aligned_alloc(alignment, bytes));
+    if (data_ == nullptr) throw std::bad_alloc();
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (alignment == kHuge) madvise(data_, bytes, MADV_HUGEPAGE);
+#endif
+    std::memset(data_, 0, bytes);
+    size_ = n;
+  }
+  void swap(AlignedArray& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace mm

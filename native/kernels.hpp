@@ -1,0 +1,61 @@
+// The vector kernels of a chain, behind a table of function pointers chosen at run time.
+//
+// Shapes. Lp is the number of labels L rounded up so that a row is a whole number of 32-byte
+// vectors; the padding of a weight row is always zero. All rows are Lp long and contiguous:
+//   W  [rows][Lp]   weights, one row per feature
+//   S  [T][Lp]      scores of each label at each token
+//   D  [T][Lp]      best score of a prefix that ends with the label at the token
+//   A  [L][Lp]      transition weights, A[p][l] for label p followed by label l
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mm {
+
+// Labels of one row, rounded up to whole vectors of 32 bytes.
+template <class T>
+constexpr std::size_t padded_labels(std::size_t n_labels) {
+  constexpr std::size_t lanes = 32 / sizeof(T);
+  return (n_labels + lanes - 1) / lanes * lanes;
+}
+
+template <class T>
+struct ChainKernels {
+  const char* name;
+
+  // S[t] = sum over entries e in [indptr[t], indptr[t+1]) of values[e] * W[indices[e]].
+  // values == nullptr means that all of them are one. `limit` is the number of entries that may
+  // be looked at ahead of time for prefetching (the length of `indices`).
+  void (*emissions)(const T* W, std::size_t Lp, const std::int64_t* indptr,
+                    const std::uint32_t* indices, const float* values, std::size_t n_tokens,
+                    std::int64_t limit, T* S);
+
+  // S[t] += sum over j of X[t][j] * W[j]; X is [n_tokens][d], row-major.
+  void (*dense_emissions_f32)(const T* W, std::size_t Lp, const float* X, std::size_t d,
+                              std::size_t n_tokens, T* S);
+  void (*dense_emissions_f64)(const T* W, std::size_t Lp, const double* X, std::size_t d,
+                              std::size_t n_tokens, T* S);
+
+  // lower[p], upper[p] = min and max over labels l of A[p][l]; -inf in the padding.
+  void (*transition_bounds)(const T* A, std::size_t L, std::size_t Lp, T* lower, T* upper);
+
+  // D[0] = S[0] + first; D[t][l] = S[t][l] + max_p (D[t-1][p] + A[p][l]).
+  // A predecessor p that cannot be best for any label, because D[t-1][p] + upper[p] is below
+  // max_q D[t-1][q] + lower[q], is skipped: with many labels only a few are left.
+  void (*forward)(const T* S, const T* first, const T* A, const T* lower, const T* upper,
+                  std::size_t L, std::size_t Lp, std::size_t n_tokens, T* D);
+};
+
+template <class T>
+const ChainKernels<T>& baseline_kernels();
+template <class T>
+const ChainKernels<T>& avx2_kernels();
+
+// The best kernels this machine can run.
+template <class T>
+const ChainKernels<T>& kernels();
+// "avx2" or "baseline": what kernels() answers from now on ("auto" for the best).
+void select_kernels(const char* name);
+
+}  // namespace mm

@@ -1,0 +1,281 @@
+// Definitions of the chain kernels; included once per instruction set with MM_ISA set to the name
+// of its namespace. Written with the compiler's generic vectors, so the same source serves AVX2,
+// SSE2 and NEON.
+#include <cstdint>
+#include <limits>
+
+#include "kernels.hpp"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace mm::MM_ISA {
+
+template <class T>
+struct VecOf;
+template <>
+struct VecOf<float> {
+  typedef float type __attribute__((vector_size(32), aligned(32), may_alias));
+};
+template <>
+struct VecOf<double> {
+  typedef double type __attribute__((vector_size(32), aligned(32), may_alias));
+};
+template <class T>
+using Vec = typename VecOf<T>::type;
+
+template <class T>
+inline constexpr std::size_t kLanes = 32 / sizeof(T);
+
+// A prefix of this many entries is prefetched ahead of the entry being added.
+inline constexpr std::int64_t kAhead = 24;
+// Vectors kept in registers at once; longer rows are done in slices.
+inline constexpr int kSlice = 8;
+
+template <class T>
+inline Vec<T> vmax(Vec<T> a, Vec<T> b) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4) {
+    return _mm256_max_ps(a, b);
+  } else {
+    return _mm256_max_pd(a, b);
+  }
+#else
+  return a > b ? a : b;
+#endif
+}
+
+// Bit k is set when a[k] >= b[k].
+template <class T>
+inline unsigned mask_ge(Vec<T> a, Vec<T> b) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4) {
+    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ)));
+  } else {
+    return static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_GE_OQ)));
+  }
+#else
+  unsigned bits = 0;
+  for (std::size_t k = 0; k < kLanes<T>; ++k) bits |= static_cast<unsigned>(a[k] >= b[k]) << k;
+  return bits;
+#endif
+}
+
+template <class T>
+inline T horizontal_max(Vec<T> a) {
+  T best = a[0];
+  for (std::size_t k = 1; k < kLanes<T>; ++k) best = a[k] > best ? a[k] : best;
+  return best;
+}
+
+template <class T>
+inline const Vec<T>* as_vec(const T* p) {
+  return reinterpret_cast<const Vec<T>*>(p);
+}
+template <class T>
+inline Vec<T>* as_vec(T* p) {
+  return reinterpret_cast<Vec<T>*>(p);
+}
+
+// Call f with std::integral_constant-like ints covering `n_vec` vectors in slices of kSlice.
+template <int NV, class F>
+inline void slice_tail(std::size_t n_vec, std::size_t at, F&& f) {
+  if constexpr (NV > 0) {
+    if (n_vec == NV) {
+      f.template operator()<NV>(at);
+    } else {
+      slice_tail<NV - 1>(n_vec, at, f);
+    }
+  }
+}
+template <class F>
+inline void for_slices(std::size_t n_vec, F&& f) {
+  std::size_t at = 0;
+  for (; n_vec - at > kSlice; at += kSlice) f.template operator()<kSlice>(at);
+  slice_tail<kSlice>(n_vec - at, at, f);
+}
+
+template <class T, int NV, bool kOnes>
+void emissions_slice(const T* W, std::size_t Lp, const std::int64_t* indptr,
+                     const std::uint32_t* indices, const float* values, std::size_t n_tokens,
+                     std::int64_t limit, T* S) {
+  for (std::size_t t = 0; t < n_tokens; ++t) {
+    Vec<T> acc[NV];
+    for (int v = 0; v < NV; ++v) acc[v] = Vec<T>{};
+    for (std::int64_t e = indptr[t]; e < indptr[t + 1]; ++e) {
+      if (e + kAhead < limit) {
+        const char* next = reinterpret_cast<const char*>(W + indices[e + kAhead] * Lp);
+        for (int line = 0; line < NV * 32; line += 64) __builtin_prefetch(next + line);
+        __builtin_prefetch(next + NV * 32 - 1);
+      }
+      const Vec<T>* row = as_vec<T>(W + indices[e] * Lp);
+      if constexpr (kOnes) {
+        for (int v = 0; v < NV; ++v) acc[v] += row[v];
+      } else {
+        const T x = static_cast<T>(values[e]);
+        for (int v = 0; v < NV; ++v) acc[v] += x * row[v];
+      }
+    }
+    Vec<T>* out = as_vec<T>(S + t * Lp);
+    for (int v = 0; v < NV; ++v) out[v] = acc[v];
+  }
+}
+
+template <class T>
+void emissions(const T* W, std::size_t Lp, const std::int64_t* indptr,
+               const std::uint32_t* indices, const float* values, std::size_t n_tokens,
+               std::int64_t limit, T* S) {
+  for_slices(Lp / kLanes<T>, [&]<int NV>(std::size_t at) {
+    const std::size_t shift = at * kLanes<T>;
+    if (values == nullptr) {
+      emissions_slice<T, NV, true>(W + shift, Lp, indptr, indices, values, n_tokens, limit,
+                                   S + shift);
+    } else {
+      emissions_slice<T, NV, false>(W + shift, Lp, indptr, indices, values, n_tokens, limit,
+                                    S + shift);
+    }
+  });
+}
+
+template <class T, class X, int NV>
+void dense_slice(const T* W, std::size_t Lp, const X* x, std::size_t d, std::size_t n_tokens,
+                 T* S) {
+  std::size_t t = 0;
+  // Two tokens at a time share each load of a weight row.
+  for (; t + 1 < n_tokens; t += 2) {
+    Vec<T>* out0 = as_vec<T>(S + t * Lp);
+    Vec<T>* out1 = as_vec<T>(S + (t + 1) * Lp);
+    Vec<T> acc0[NV], acc1[NV];
+    for (int v = 0; v < NV; ++v) acc0[v] = out0[v], acc1[v] = out1[v];
+    const X* x0 = x + t * d;
+    const X* x1 = x0 + d;
+    for (std::size_t j = 0; j < d; ++j) {
+      const Vec<T>* row = as_vec<T>(W + j * Lp);
+      const T a = static_cast<T>(x0[j]), b = static_cast<T>(x1[j]);
+      for (int v = 0; v < NV; ++v) {
+        acc0[v] += a * row[v];
+        acc1[v] += b * row[v];
+      }
+    }
+    for (int v = 0; v < NV; ++v) out0[v] = acc0[v], out1[v] = acc1[v];
+  }
+  for (; t < n_tokens; ++t) {
+    Vec<T>* out = as_vec<T>(S + t * Lp);
+    Vec<T> acc[NV];
+    for (int v = 0; v < NV; ++v) acc[v] = out[v];
+    for (std::size_t j = 0; j < d; ++j) {
+      const Vec<T>* row = as_vec<T>(W + j * Lp);
+      const T a = static_cast<T>(x[t * d + j]);
+      for (int v = 0; v < NV; ++v) acc[v] += a * row[v];
+    }
+    for (int v = 0; v < NV; ++v) out[v] = acc[v];
+  }
+}
+
+template <class T, class X>
+void dense_emissions(const T* W, std::size_t Lp, const X* x, std::size_t d, std::size_t n_tokens,
+                     T* S) {
+  for_slices(Lp / kLanes<T>, [&]<int NV>(std::size_t at) {
+    const std::size_t shift = at * kLanes<T>;
+    dense_slice<T, X, NV>(W + shift, Lp, x, d, n_tokens, S + shift);
+  });
+}
+
+template <class T>
+void transition_bounds(const T* A, std::size_t L, std::size_t Lp, T* lower, T* upper) {
+  constexpr T inf = std::numeric_limits<T>::infinity();
+  for (std::size_t p = 0; p < L; ++p) {
+    const T* row = A + p * Lp;
+    T lo = row[0], hi = row[0];
+    for (std::size_t l = 1; l < L; ++l) {
+      lo = row[l] < lo ? row[l] : lo;
+      hi = row[l] > hi ? row[l] : hi;
+    }
+    lower[p] = lo;
+    upper[p] = hi;
+  }
+  for (std::size_t p = L; p < Lp; ++p) lower[p] = upper[p] = -inf;
+}
+
+template <class T, int NV>
+inline void forward_step(const T* prev, const T* A, std::size_t Lp, const std::uint32_t* kept,
+                         std::size_t n_kept, std::size_t shift, const T* s, T* out) {
+  Vec<T> best[NV];
+  {
+    const Vec<T>* row = as_vec<T>(A + kept[0] * Lp + shift);
+    const T d = prev[kept[0]];
+    for (int v = 0; v < NV; ++v) best[v] = d + row[v];
+  }
+  for (std::size_t k = 1; k < n_kept; ++k) {
+    const Vec<T>* row = as_vec<T>(A + kept[k] * Lp + shift);
+    const T d = prev[kept[k]];
+    for (int v = 0; v < NV; ++v) best[v] = vmax<T>(best[v], d + row[v]);
+  }
+  const Vec<T>* score = as_vec<T>(s + shift);
+  Vec<T>* result = as_vec<T>(out + shift);
+  for (int v = 0; v < NV; ++v) result[v] = best[v] + score[v];
+}
+
+template <class T>
+void forward(const T* S, const T* first, const T* A, const T* lower, const T* upper,
+             std::size_t L, std::size_t Lp, std::size_t n_tokens, T* D) {
+  const std::size_t n_vec = Lp / kLanes<T>;
+  for (std::size_t v = 0; v < n_vec; ++v) {
+    as_vec<T>(D)[v] = as_vec<T>(S)[v] + as_vec<T>(first)[v];
+  }
+  constexpr std::size_t kBlock = 1024;
+  std::uint32_t kept[kBlock];
+  for (std::size_t t = 1; t < n_tokens; ++t) {
+    const T* prev = D + (t - 1) * Lp;
+    const T* s = S + t * Lp;
+    T* out = D + t * Lp;
+    const Vec<T>* pv = as_vec<T>(prev);
+    const Vec<T>* lo = as_vec<T>(lower);
+    const Vec<T>* hi = as_vec<T>(upper);
+    Vec<T> top = pv[0] + lo[0];
+    for (std::size_t v = 1; v < n_vec; ++v) top = vmax<T>(top, pv[v] + lo[v]);
+    const T bound = horizontal_max<T>(top);
+    const Vec<T> bounds = bound - Vec<T>{};
+    std::size_t n_kept = 0;
+    for (std::size_t v = 0; v < n_vec && n_kept + kLanes<T> <= kBlock; ++v) {
+      unsigned bits = mask_ge<T>(pv[v] + hi[v], bounds);
+      while (bits != 0) {
+        kept[n_kept++] = static_cast<std::uint32_t>(v * kLanes<T>) +
+                         static_cast<std::uint32_t>(__builtin_ctz(bits));
+        bits &= bits - 1;
+      }
+    }
+    // Infinite scores (forbidden transitions) can let nobody or the padding through; then, and
+    // with more labels than fit the list, take every label.
+    const bool all = n_kept == 0 || kept[n_kept - 1] >= L || n_kept + kLanes<T> > kBlock;
+    if (!all) {
+      for_slices(n_vec, [&]<int NV>(std::size_t at) {
+        forward_step<T, NV>(prev, A, Lp, kept, n_kept, at * kLanes<T>, s, out);
+      });
+    } else {
+      bool begun = false;
+      for (std::size_t p = 0; p < L; ++p) {
+        const Vec<T>* row = as_vec<T>(A + p * Lp);
+        for (std::size_t v = 0; v < n_vec; ++v) {
+          const Vec<T> x = prev[p] + row[v];
+          as_vec<T>(out)[v] = begun ? vmax<T>(as_vec<T>(out)[v], x) : x;
+        }
+        begun = true;
+      }
+      for (std::size_t v = 0; v < n_vec; ++v) as_vec<T>(out)[v] += as_vec<T>(s)[v];
+    }
+  }
+}
+
+template <class T>
+constexpr ChainKernels<T> table(const char* name) {
+  return {name,
+          &emissions<T>,
+          &dense_emissions<T, float>,
+          &dense_emissions<T, double>,
+          &transition_bounds<T>,
+          &forward<T>};
+}
+
+}  // namespace mm::MM_ISA
