@@ -16,6 +16,14 @@
 
 namespace mm {
 
+// The weights of a chain's edges; masked decoding points these at a copy with -inf in it.
+template <class T>
+struct Edges {
+  const T* A;      // [L][Lp] transitions, A[p][l] for label p followed by label l
+  const T* start;  // [Lp]
+  const T* end;    // [Lp]
+};
+
 template <class T>
 class Chain final : public Structure<T> {
  public:
@@ -24,8 +32,13 @@ class Chain final : public Structure<T> {
   struct Scratch final : Base::Workspace {
     AlignedArray<T> S, D, lower, upper;
     std::vector<std::uint32_t> y;            // labels of the best path
-    std::vector<std::uint32_t> token_stamp;  // S[t] holds token t of the visit `stamp`
-    std::uint32_t stamp = 0;
+    std::vector<Code> all_cells;
+    struct Node {
+      double score;
+      std::int32_t label, from;
+      std::uint32_t token;
+    };
+    std::vector<Node> nodes;                 // recombine
     bool bounds_valid = false;
     std::vector<double> edge;                // [(L + 2) * Lp] scratch of gram, always left zero
     std::vector<double> cell;                // [T * L] scratch of accumulate, always left zero
@@ -38,8 +51,6 @@ class Chain final : public Structure<T> {
       S.reset(room * Lp);
       D.reset(room * Lp);
       y.resize(room);
-      token_stamp.assign(room, 0);
-      stamp = 0;
     }
   };
 
@@ -72,19 +83,11 @@ class Chain final : public Structure<T> {
     static_cast<Scratch&>(base).bounds_valid = false;
   }
 
-  double oracle_cost(std::size_t i) const override {
-    const std::size_t n = data_.length(i);
-    const double entries = data_.indptr.empty()
-                               ? 0.0
-                               : double(data_.indptr[data_.offsets[i + 1]] - data_.indptr[data_.offsets[i]]);
-    return double(Lp_) * (entries + double(n) * double(data_.n_dense) + 0.25 * double(n) * double(L_));
-  }
-
   Found oracle(typename Base::Workspace& base, std::size_t i, const T* w) const override {
     Scratch& ws = static_cast<Scratch&>(base);
     load_all(ws, i, w);
     augment(ws, i);
-    decode(ws, i, w);
+    decode(ws, i, edges(w));
     // The code and, in double precision along the few tokens that differ, F and the loss.
     const std::size_t first = std::size_t(data_.offsets[i]), n = data_.length(i);
     Found found;
@@ -100,14 +103,156 @@ class Chain final : public Structure<T> {
     return found;
   }
 
+  // In edges: edge t joins token t - 1 to token t.
+  Extent extent(std::size_t, CodeView plane) const override {
+    return {plane.front() >> label_bits_, (plane.back() >> label_bits_) + 1};
+  }
+  std::size_t first_piece(CodeView code) const override {
+    std::size_t k = 1;
+    while (k < code.size() && (code[k] >> label_bits_) == (code[k - 1] >> label_bits_) + 1) ++k;
+    return k;
+  }
+
+  void index(CodeView plane, std::vector<Code>& cells) const override {
+    const std::size_t old = cells.size();
+    cells.insert(cells.end(), plane.begin(), plane.end());
+    std::inplace_merge(cells.begin(), cells.begin() + std::ptrdiff_t(old), cells.end());
+    cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
+  }
+
+  void join_index(CodeView a, CodeView b, std::vector<Code>& cells) const override {
+    cells.assign(a.begin(), a.end());
+    cells.insert(cells.end(), b.begin(), b.end());
+  }
+
+  bool valid(std::size_t i, CodeView code) const override {
+    for (std::size_t k = 1; k < code.size(); ++k) {
+      if ((code[k - 1] >> label_bits_) >= (code[k] >> label_bits_)) return false;
+    }
+    return !code.empty() && valid_index(i, code);
+  }
+  bool valid_index(std::size_t i, CodeView cells) const override {
+    const std::size_t n = data_.length(i);
+    for (std::size_t k = 0; k < cells.size(); ++k) {
+      const std::size_t t = cells[k] >> label_bits_, l = std::size_t(label_of(cells[k]));
+      if (t >= n || l >= L_) return false;
+      if (l == std::size_t(data_.labels[std::size_t(data_.offsets[i]) + t])) return false;
+      if (k > 0 && cells[k - 1] >= cells[k]) return false;
+    }
+    return true;
+  }
+
+  std::size_t cache_bytes() const override {
+    std::size_t bytes = grams_.capacity() * sizeof(grams_[0]);
+    for (std::size_t i = 0; i < grams_.size(); ++i) {
+      if (grams_[i] != nullptr) bytes += data_.length(i) * (data_.length(i) + 1) / 2 * sizeof(float);
+    }
+    return bytes;
+  }
+
+  // Viterbi over the tokens at which some plane differs from the truth and the labels seen there;
+  // everything else stays at the truth, so runs of such tokens are independent of each other.
+  Found recombine(typename Base::Workspace& base, std::size_t i, const T* w,
+                  CodeView cells) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    const std::size_t first = std::size_t(data_.offsets[i]), n = data_.length(i);
+    const std::int32_t* truth = data_.labels + first;
+    const T* A = w + data_.row_transition() * Lp_;
+    const T* start = w + data_.row_start() * Lp_;
+    const T* end = w + data_.row_end() * Lp_;
+    load_cells(ws, i, w, cells);
+    Found found;
+    found.fresh = true;
+    ws.code.clear();
+    auto& node = ws.nodes;
+    node.clear();
+    std::size_t at = 0;
+    while (at < cells.size()) {
+      // One run of consecutive tokens. Scores are relative to the truth's.
+      const std::size_t run = node.size();
+      std::size_t previous = run, current = run;
+      std::size_t t = cells[at] >> label_bits_;
+      const std::size_t begin = t;
+      for (;;) {
+        const std::int32_t y = truth[t];
+        const T* row = ws.S.data() + t * Lp_;
+        const double edge = t == begin ? 0.0 : double(A[std::size_t(truth[t - 1]) * Lp_ + std::size_t(y)]);
+        current = node.size();
+        const auto push = [&](std::int32_t label) {
+          double best;
+          std::int32_t from = -1;
+          const double gain = double(row[label]) - double(row[y]);
+          if (t == begin) {
+            best = t == 0 ? double(start[label]) - double(start[y])
+                          : double(A[std::size_t(truth[t - 1]) * Lp_ + std::size_t(label)]) -
+                                double(A[std::size_t(truth[t - 1]) * Lp_ + std::size_t(y)]);
+          } else {
+            best = -std::numeric_limits<double>::infinity();
+            for (std::size_t k = previous; k < current; ++k) {
+              const double x = node[k].score + double(A[std::size_t(node[k].label) * Lp_ + std::size_t(label)]);
+              if (x > best) best = x, from = static_cast<std::int32_t>(k);
+            }
+            best -= edge;
+          }
+          node.push_back({best + gain, label, from, static_cast<std::uint32_t>(t)});
+        };
+        push(y);
+        for (; at < cells.size() && (cells[at] >> label_bits_) == t; ++at) push(label_of(cells[at]));
+        previous = current;
+        if (at < cells.size() && (cells[at] >> label_bits_) == t + 1) {
+          ++t;
+        } else {
+          break;
+        }
+      }
+      // Leave the run.
+      std::size_t arg = current;
+      double top = 0.0;
+      const std::int32_t y = truth[t];
+      for (std::size_t k = current; k < node.size(); ++k) {
+        const std::int32_t l = node[k].label;
+        const double out = t + 1 == n ? double(end[l]) - double(end[y])
+                                      : double(A[std::size_t(l) * Lp_ + std::size_t(truth[t + 1])]) -
+                                            double(A[std::size_t(y) * Lp_ + std::size_t(truth[t + 1])]);
+        const double x = node[k].score + out;
+        if (k == current || x > top) top = x, arg = k;
+      }
+      const std::size_t mark = ws.code.size();
+      for (std::int32_t k = static_cast<std::int32_t>(arg); k >= 0; k = node[std::size_t(k)].from) {
+        const auto& v = node[std::size_t(k)];
+        if (v.label == truth[v.token]) continue;
+        ws.code.push_back(static_cast<Code>(v.token << label_bits_) | static_cast<Code>(v.label));
+        found.loss += data_.token_loss(first + v.token, std::size_t(truth[v.token]), std::size_t(v.label));
+      }
+      std::reverse(ws.code.begin() + std::ptrdiff_t(mark), ws.code.end());
+      found.F += top;
+    }
+    found.truth = ws.code.empty();
+    return found;
+  }
+
   void margins(typename Base::Workspace& base, std::size_t i, const T* w,
                std::span<const CodeView> planes, std::span<const double> /*losses*/, bool fresh,
                double* F) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    if (!fresh) load_differing(ws, i, w, planes);
+    if (!fresh) {
+      ws.all_cells.clear();
+      for (const CodeView plane : planes) index(plane, ws.all_cells);
+      load_cells(ws, i, w, ws.all_cells);
+    }
     for (std::size_t k = 0; k < planes.size(); ++k) {
       F[k] = planes[k].empty() ? 0.0 : augmented_margin(ws, i, w, planes[k]);
     }
+  }
+
+  double loss(std::size_t i, CodeView plane) const override {
+    const std::size_t first = std::size_t(data_.offsets[i]);
+    double sum = 0.0;
+    for (const Code c : plane) {
+      const std::size_t token = first + (c >> label_bits_);
+      sum += data_.token_loss(token, std::size_t(data_.labels[token]), std::size_t(label_of(c)));
+    }
+    return sum;
   }
 
   void gram(typename Base::Workspace& base, std::size_t i, CodeView a,
@@ -159,25 +304,60 @@ class Chain final : public Structure<T> {
       });
       ws.bounds_valid = false;
     }
-    for (const Code c : ws.cells) {
-      const std::size_t t = c / L_, l = c % L_;
-      const double amount = ws.cell[c];
-      ws.cell[c] = 0.0;
-      if (amount != 0.0) add_token(first + t, l, amount, weights);
+    // Cells of one token stand together only within a plane; sorting brings them together over
+    // all planes, so that each weight row is visited once.
+    std::sort(ws.cells.begin(), ws.cells.end());
+    for (std::size_t at = 0; at < ws.cells.size();) {
+      const std::size_t t = ws.cells[at] / L_;
+      std::uint32_t label[kTogether];
+      T amount[kTogether];
+      std::size_t n_labels = 0;
+      for (; at < ws.cells.size() && ws.cells[at] / L_ == t; ++at) {
+        const Code c = ws.cells[at];
+        const double a = ws.cell[c];
+        ws.cell[c] = 0.0;
+        if (a == 0.0) continue;
+        label[n_labels] = static_cast<std::uint32_t>(c - t * L_);
+        amount[n_labels++] = static_cast<T>(a);
+        if (n_labels == kTogether) {
+          add_token(first + t, label, amount, n_labels, weights);
+          n_labels = 0;
+        }
+      }
+      add_token(first + t, label, amount, n_labels, weights);
     }
   }
 
-  void prefetch(std::size_t i, std::span<const Code> codes, const T* w) const override {
-    const std::size_t first = std::size_t(data_.offsets[i]);
+  void prefetch_example(std::size_t i, int stage) const override {
+    if (stage == 0) {
+      mm::prefetch(&data_.offsets[i]);
+    } else {
+      const std::size_t first = std::size_t(data_.offsets[i]), n = data_.length(i);
+      prefetch_range(data_.labels + first, std::min<std::size_t>(n * 4, 512));
+      if (!data_.indptr.empty()) prefetch_range(&data_.indptr[first], std::min<std::size_t>(n * 8, 512));
+    }
+  }
+  void prefetch_part(std::size_t i, CodeView cells, const T* w, int stage) const override {
     if (data_.indptr.empty()) return;
-    std::size_t last = std::numeric_limits<std::size_t>::max();
-    for (const Code c : codes) {
-      const std::size_t t = c >> label_bits_;
-      if (t == last) continue;
-      last = t;
-      for (std::int64_t e = data_.indptr[first + t]; e < data_.indptr[first + t + 1]; ++e) {
-        prefetch_range(w + std::size_t(data_.indices[e]) * Lp_, Lp_ * sizeof(T));
+    const std::size_t first = std::size_t(data_.offsets[i]);
+    for (std::size_t at = 0; at < cells.size();) {
+      const std::size_t t = cells[at] >> label_bits_;
+      const std::int64_t begin = data_.indptr[first + t], end = data_.indptr[first + t + 1];
+      if (stage == 0) {
+        prefetch_range(&data_.indices[std::size_t(begin)], std::size_t(end - begin) * 4);
+        while (at < cells.size() && (cells[at] >> label_bits_) == t) ++at;
+        continue;
       }
+      const std::size_t truth = std::size_t(data_.labels[first + t]);
+      const std::size_t mark = at;
+      for (std::int64_t e = begin; e < end; ++e) {
+        const T* row = w + std::size_t(data_.indices[e]) * Lp_;
+        mm::prefetch(row + truth);
+        for (at = mark; at < cells.size() && (cells[at] >> label_bits_) == t; ++at) {
+          mm::prefetch(row + label_of(cells[at]));
+        }
+      }
+      while (at < cells.size() && (cells[at] >> label_bits_) == t) ++at;
     }
   }
 
@@ -188,19 +368,29 @@ class Chain final : public Structure<T> {
     load_tokens(w, first, n, ws.S.data());
   }
 
-  // Best path under ws.S, transitions, start and end: fills ws.y; returns its score.
-  double decode(Scratch& ws, std::size_t i, const T* w) const {
-    const std::size_t n = data_.length(i);
-    const T* A = w + data_.row_transition() * Lp_;
-    const T* start = w + data_.row_start() * Lp_;
-    const T* end = w + data_.row_end() * Lp_;
+  Edges<T> edges(const T* w) const {
+    return {w + data_.row_transition() * Lp_, w + data_.row_start() * Lp_,
+            w + data_.row_end() * Lp_};
+  }
+
+  // Forward pass over ws.S: fills ws.D.
+  void forward(Scratch& ws, std::size_t i, const Edges<T>& edge) const {
     const auto& kernel = kernels<T>();
     if (!ws.bounds_valid) {
-      kernel.transition_bounds(A, L_, Lp_, ws.lower.data(), ws.upper.data());
+      kernel.transition_bounds(edge.A, L_, Lp_, ws.lower.data(), ws.upper.data());
       ws.bounds_valid = true;
     }
-    T* D = ws.D.data();
-    kernel.forward(ws.S.data(), start, A, ws.lower.data(), ws.upper.data(), L_, Lp_, n, D);
+    kernel.forward(ws.S.data(), edge.start, edge.A, ws.lower.data(), ws.upper.data(), L_, Lp_,
+                   data_.length(i), ws.D.data());
+  }
+
+  // Best path under ws.S and the edges: fills ws.y; returns its score.
+  double decode(Scratch& ws, std::size_t i, const Edges<T>& edge) const {
+    const std::size_t n = data_.length(i);
+    const T* A = edge.A;
+    const T* end = edge.end;
+    forward(ws, i, edge);
+    const T* D = ws.D.data();
     // Back-pointers are found again along the one best path only.
     const T* final_row = D + (n - 1) * Lp_;
     std::size_t best = 0;
@@ -209,9 +399,20 @@ class Chain final : public Structure<T> {
     }
     const double score = double(final_row[best] + end[best]);
     ws.y[n - 1] = static_cast<std::uint32_t>(best);
+    const std::int32_t* guess = data_.labels != nullptr ? data_.labels + data_.offsets[i] : nullptr;
     for (std::size_t t = n - 1; t > 0; --t) {
       const T* prev = D + (t - 1) * Lp_;
       const T* column = A + best;
+      // A predecessor that gives back the very number which the maximum gave is a maximiser. The
+      // truth nearly always does, and costs one comparison that the processor can foresee.
+      if (guess != nullptr) {
+        const std::size_t p = std::size_t(guess[t - 1]);
+        if ((prev[p] + column[p * Lp_]) + ws.S[t * Lp_ + best] == D[t * Lp_ + best]) {
+          best = p;
+          ws.y[t - 1] = static_cast<std::uint32_t>(p);
+          continue;
+        }
+      }
       std::size_t arg = 0;
       T top = prev[0] + column[0];
       for (std::size_t p = 1; p < L_; ++p) {
@@ -231,7 +432,7 @@ class Chain final : public Structure<T> {
     const auto& kernel = kernels<T>();
     if (!data_.indptr.empty()) {
       kernel.emissions(w, Lp_, data_.indptr.data() + token, data_.indices.data(), data_.values, n,
-                       std::int64_t(data_.indices.size()), S);
+                       data_.indptr[token + n], S);
     } else {
       std::fill(S, S + n * Lp_, T(0));
     }
@@ -254,32 +455,78 @@ class Chain final : public Structure<T> {
     const std::size_t truth = std::size_t(data_.labels[first + t]);
     const T weight = data_.token_weight != nullptr ? T(data_.token_weight[first + t]) : T(1);
     if (data_.cost == nullptr) {
-      for (std::size_t l = 0; l < Lp_; ++l) row[l] += weight;
-      row[truth] -= weight;
+      row[truth] -= weight;  // one less for the truth is one more for the others
     } else {
       const double* cost = data_.cost + truth * L_;
       for (std::size_t l = 0; l < L_; ++l) row[l] += weight * T(cost[l]);
     }
   }
 
-  // The augmented scores of the tokens at which some plane differs from the truth.
-  void load_differing(Scratch& ws, std::size_t i, const T* w,
-                      std::span<const CodeView> planes) const {
-    const std::size_t first = std::size_t(data_.offsets[i]), n = data_.length(i);
-    ws.reserve(n, Lp_);
-    if (++ws.stamp == 0) {
-      std::fill(ws.token_stamp.begin(), ws.token_stamp.end(), 0);
-      ws.stamp = 1;
-    }
-    for (const CodeView plane : planes) {
-      for (const Code c : plane) {
-        const std::size_t t = c >> label_bits_;
-        if (ws.token_stamp[t] == ws.stamp) continue;
-        ws.token_stamp[t] = ws.stamp;
-        load_tokens(w, first + t, 1, ws.S.data() + t * Lp_);
-        augment_token(ws, first, t);
+  // The augmented scores of these cells and of the truth at their tokens; other labels of the
+  // row are left undefined. Reads only the labels asked for: with the frequent labels first, they
+  // mostly share one cache line of each weight row.
+  void load_cells(Scratch& ws, std::size_t i, const T* w, CodeView cells) const {
+    const std::size_t first = std::size_t(data_.offsets[i]);
+    ws.reserve(data_.length(i), Lp_);
+    for (std::size_t at = 0; at < cells.size();) {
+      const std::size_t t = cells[at] >> label_bits_, token = first + t;
+      const std::size_t truth = std::size_t(data_.labels[token]);
+      std::uint32_t label[kTogether];
+      T* row = ws.S.data() + t * Lp_;
+      bool more = true;
+      std::size_t n = 0;
+      label[n++] = std::uint32_t(truth);
+      while (more) {
+        while (n < kTogether && at < cells.size() && (cells[at] >> label_bits_) == t) {
+          label[n++] = std::uint32_t(label_of(cells[at++]));
+        }
+        more = at < cells.size() && (cells[at] >> label_bits_) == t;
+        score_labels(w, token, label, n, row);
+        for (std::size_t k = 0; k < n; ++k) {
+          row[label[k]] += static_cast<T>(data_.token_loss(token, truth, label[k]));
+        }
+        n = 0;
       }
     }
+  }
+  static constexpr std::size_t kTogether = 4;
+
+  // row[label[k]] = score of label[k] at a token, for up to kTogether labels.
+  void score_labels(const T* w, std::size_t token, const std::uint32_t* label, std::size_t n, T* row) const {
+    switch (n) {
+      case 1: return score_some<1>(w, token, label, row);
+      case 2: return score_some<2>(w, token, label, row);
+      case 3: return score_some<3>(w, token, label, row);
+      default: return score_some<4>(w, token, label, row);
+    }
+  }
+  template <int N>
+  void score_some(const T* w, std::size_t token, const std::uint32_t* label, T* out) const {
+    T sum[N] = {};
+    if (!data_.indptr.empty()) {
+      const std::int64_t begin = data_.indptr[token], end = data_.indptr[token + 1];
+      const std::uint32_t* indices = data_.indices.data();
+      if (data_.values == nullptr) {
+        for (std::int64_t e = begin; e < end; ++e) {
+          const T* row = w + std::size_t(indices[e]) * Lp_;
+          for (int k = 0; k < N; ++k) sum[k] += row[label[k]];
+        }
+      } else {
+        for (std::int64_t e = begin; e < end; ++e) {
+          const T* row = w + std::size_t(indices[e]) * Lp_;
+          for (int k = 0; k < N; ++k) sum[k] += T(data_.values[e]) * row[label[k]];
+        }
+      }
+    }
+    const auto dense = [&](const auto* x) {
+      const T* rows = w + data_.row_dense() * Lp_;
+      for (std::size_t j = 0; j < data_.n_dense; ++j) {
+        for (int k = 0; k < N; ++k) sum[k] += T(x[token * data_.n_dense + j]) * rows[j * Lp_ + label[k]];
+      }
+    };
+    if (data_.dense32 != nullptr) dense(data_.dense32);
+    if (data_.dense64 != nullptr) dense(data_.dense64);
+    for (int k = 0; k < N; ++k) out[label[k]] = sum[k];
   }
 
   // F = l - w.Δf from the augmented scores: only tokens and edges that differ from the truth.
@@ -335,22 +582,43 @@ class Chain final : public Structure<T> {
     ws.cell[c] += amount;
   }
 
-  void add_token(std::size_t token, std::size_t label, double amount, Weights<T>& weights) const {
+  // u[f][label[k]] += amount[k] * x[f] over the features f of a token.
+  void add_token(std::size_t token, const std::uint32_t* label, const T* amount, std::size_t n,
+                 Weights<T>& weights) const {
+    switch (n) {
+      case 0: return;
+      case 1: return add_some<1>(token, label, amount, weights);
+      case 2: return add_some<2>(token, label, amount, weights);
+      case 3: return add_some<3>(token, label, amount, weights);
+      default: return add_some<4>(token, label, amount, weights);
+    }
+  }
+  template <int N>
+  void add_some(std::size_t token, const std::uint32_t* label, const T* amount,
+                Weights<T>& weights) const {
+    std::uint32_t l[N];
+    T a[N];
+    for (int k = 0; k < N; ++k) l[k] = label[k], a[k] = amount[k];
     if (!data_.indptr.empty()) {
-      const std::int64_t begin = data_.indptr[token], stop = data_.indptr[token + 1];
+      const std::int64_t begin = data_.indptr[token], end = data_.indptr[token + 1];
+      const std::uint32_t* indices = data_.indices.data();
       if (data_.values == nullptr) {
-        const T a = static_cast<T>(amount);
-        for (std::int64_t e = begin; e < stop; ++e) weights.add(std::size_t(data_.indices[e]) * Lp_ + label, a);
+        for (std::int64_t e = begin; e < end; ++e) {
+          const std::size_t row = std::size_t(indices[e]) * Lp_;
+          for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k]);
+        }
       } else {
-        for (std::int64_t e = begin; e < stop; ++e) {
-          weights.add(std::size_t(data_.indices[e]) * Lp_ + label, static_cast<T>(amount * double(data_.values[e])));
+        for (std::int64_t e = begin; e < end; ++e) {
+          const std::size_t row = std::size_t(indices[e]) * Lp_;
+          for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * T(data_.values[e]));
         }
       }
     }
     const auto dense = [&](const auto* x) {
-      const std::size_t base = data_.row_dense() * Lp_ + label;
+      const std::size_t base = data_.row_dense() * Lp_;
       for (std::size_t j = 0; j < data_.n_dense; ++j) {
-        weights.add(base + j * Lp_, static_cast<T>(amount * double(x[token * data_.n_dense + j])));
+        const T xj = static_cast<T>(x[token * data_.n_dense + j]);
+        for (int k = 0; k < N; ++k) weights.add(base + j * Lp_ + l[k], a[k] * xj);
       }
     };
     if (data_.dense32 != nullptr) dense(data_.dense32);

@@ -5,153 +5,371 @@
 //
 // whose primal is P(w) = Ω(w) + C Σ_i max_y F_i(y), F_i(y) = l_i(y) - w.Δf_i(y). At one w the gap
 // P - D is the sum of the block gaps  g_i = C (max_y F_i(y) - Σ_y α_i(y) F_i(y)).
+//
+// The block of an example is kept in parts (part.hpp). Three passes are offered; a solver is a
+// schedule of them:
+//   exact_pass    oracle, new planes and a step, example after example   (moves w)
+//   collect_pass  oracle and new planes at one w: the true gap           (w fixed, many threads)
+//   cached_pass   a step on each part from what is kept, no oracle       (moves w)
 #pragma once
 
-#include <cmath>
-#include <thread>
 #include <atomic>
+#include <chrono>
+#include <cmath>
+#include <functional>
 
+#include "parallel.hpp"
+#include "part.hpp"
 #include "smo.hpp"
-#include "structure.hpp"
-#include "working_set.hpp"
 
 namespace mm {
 
 struct PassOptions {
-  bool exact = true;
-  double tau = 0.0;
-  double tau_inner = 0.0;
-  double tau_relative = 0.0;
-  int max_smo = 1000;
-  bool prune_zero = true;
-  int rounds = 1;
-  int max_age = 0;
-  double keep = 0;
-  double omega = 1;
+  double tau = 0.0;          // leave a part alone when its violation ψ is not above this
+  double tau_inner = 0.0;    // SMO stops at this violation ...
+  double tau_relative = 0.0; // ... or at this share of the violation it started from
+  int max_smo = 1000;        // steps of one SMO
+  double relaxation = 1.0;   // 1: solve the block; up to 2: over-relax. The dual never falls
+  bool recombine = false;    // cached_pass: look for new planes among pieces of the kept ones
+  bool prune = true;         // drop planes whose multiplier is zero after a step
 };
 
 struct PassResult {
-  double gap = 0.0;        // Σ g_i at the w of each visit, before the step
-  double gain = 0.0;       // increase of the dual
-  double psi_max = 0.0;    // largest ψ_i (2.4) at the visits
-  double psi_hat_max = 0.0;
-  std::int64_t oracle_calls = 0, added = 0, solved = 0, smo_steps = 0;
+  double gap = 0.0;          // Σ over visits of C (max F - Σ α F), before the step
+  double cached_gap = 0.0;   // the same over the kept planes only
+  double gain = 0.0;         // increase of the dual
+  double psi_max = 0.0;      // largest ψ_i = max F - min_{α>0} F (2.4) before the step
+  double psi_cached_max = 0.0;  // the same over the kept planes only (4.9)
+  std::int64_t oracle_calls = 0, visits = 0, added = 0, solved = 0, smo_steps = 0, merges = 0;
+  bool interrupted = false;  // stopped early by `poll`; the state is consistent
+
+  void add(const PassResult& other) {
+    gap += other.gap;
+    cached_gap += other.cached_gap;
+    gain += other.gain;
+    psi_max = std::max(psi_max, other.psi_max);
+    psi_cached_max = std::max(psi_cached_max, other.psi_cached_max);
+    oracle_calls += other.oracle_calls;
+    visits += other.visits;
+    added += other.added;
+    solved += other.solved;
+    smo_steps += other.smo_steps;
+    merges += other.merges;
+    interrupted = interrupted || other.interrupted;
+  }
 };
 
 template <class T>
 class Engine {
  public:
-  Engine(const Structure<T>& structure, double C)
-      : structure_(structure), C_(C), weights_(structure.n_weights()),
-        blocks_(structure.n_examples()), gap_(structure.n_examples(), 0.0), ws_(structure.workspace()) {}
+  Engine(const Structure<T>& structure, double C, bool factored)
+      : structure_(structure), C_(C), factored_(factored), weights_(structure.n_weights()),
+        parts_(structure.n_examples()), lane_(structure) {}
 
+  std::size_t n_examples() const { return parts_.size(); }
+  double C() const { return C_; }
   Weights<T>& weights() { return weights_; }
+  const Weights<T>& weights() const { return weights_; }
+  std::vector<Parts<T>>& parts() { return parts_; }
+  const std::vector<Parts<T>>& parts() const { return parts_; }
 
-  PassResult pass(std::span<const std::uint32_t> order, const PassOptions& options) {
+  // Asked now and then during a pass; true ends the pass after the current example.
+  std::function<bool()> poll;
+
+  PassResult exact_pass(std::span<const std::uint32_t> order, const PassOptions& options) {
     PassResult result;
-    structure_.weights_changed(*ws_);
-    for (std::size_t at = 0; at < order.size(); ++at) {
-      if (!options.exact) {
-        if (at + 1 < order.size()) {
-          const WorkingSet<T>& next = blocks_[order[at + 1]];
-          structure_.prefetch(order[at + 1], next.all_codes(), weights_.data());
-        }
-        if (at + 2 < order.size()) {
-          const WorkingSet<T>& later = blocks_[order[at + 2]];
-          if (!later.untouched()) prefetch_range(later.alpha(), std::min<std::size_t>(later.bytes(), 512));
-        }
+    structure_.weights_changed(*lane_.ws);
+    for (const std::uint32_t i : order) {
+      if (stop(result)) break;
+      find_planes(lane_, i, options, result);
+      bool fresh = true;  // the workspace still holds the scores under the present w
+      for (Part<T>& part : parts_[i]) {
+        margins(lane_, i, part, fresh);
+        if (step(lane_, i, part, options, result)) fresh = false;
       }
-      for (int r = 0; r < options.rounds; ++r) if (!visit(order[at], options, result, r)) break;
+      drop_idle(parts_[i]);
     }
     return result;
   }
 
-  bool visit(std::size_t i, const PassOptions& options, PassResult& result, int round) {
-    WorkingSet<T>& block = blocks_[i];
-    Found found;
-    if (options.exact) {
-      found = structure_.oracle(*ws_, i, weights_.data());
-      ++result.oracle_calls;
-      if (found.truth && block.untouched()) { gap_[i] = 0; return false; }
-    } else if (block.size() <= 1) {
-      return false;
+  // At one w: Σ g_i is P - D, and Σ max F the loss part of the primal / C.
+  PassResult collect_pass(int threads, const PassOptions& options) {
+    return over_examples(threads, [&](Lane& lane, std::size_t i, PassResult& result) {
+      find_planes(lane, i, options, result);
+      drop_idle(parts_[i]);
+    });
+  }
+
+  PassResult cached_pass(std::span<const std::uint32_t> order, const PassOptions& options) {
+    PassResult result;
+    structure_.weights_changed(*lane_.ws);
+    queue_.clear();
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      if (at + 8 < order.size()) prefetch(&parts_[order[at + 8]]);
+      if (at + 4 < order.size()) {
+        const Parts<T>& next = parts_[order[at + 4]];
+        prefetch_range(next.data(), next.size() * sizeof(Part<T>));
+      }
+      for (Part<T>& part : parts_[order[at]]) queue_.push_back({order[at], &part});
     }
-    if (block.untouched()) block.start();
-    block.views(views_);
-    F_.resize(block.size() + 1);
-    structure_.margins(*ws_, i, weights_.data(), views_, {block.loss(), block.size()}, options.exact, F_.data());
-    double mean = 0.0, top = options.exact ? found.F : 0.0, low = INFINITY;
-    double top_cached = -INFINITY;
-    const double* alpha = block.alpha();
-    for (std::size_t k = 0; k < block.size(); ++k) {
-      mean += alpha[k] * F_[k];
-      top_cached = std::max(top_cached, F_[k]);
-      if (alpha[k] > 0) low = std::min(low, F_[k]);
+    for (std::size_t at = 0; at < queue_.size(); ++at) {
+      if (stop(result)) break;
+      // A visit is short and reads memory at random, so what later visits need is fetched in
+      // stages, each of which reads what the stage before it fetched.
+      ahead(at + 16, [&](std::size_t i, const Part<T>& part) {
+        prefetch(&part);
+        structure_.prefetch_example(i, 0);
+      });
+      ahead(at + 12, [&](std::size_t i, const Part<T>& part) {
+        prefetch_range(part.set.alpha(), part.set.bytes());
+        prefetch(part.index.data());
+        structure_.prefetch_example(i, 1);
+      });
+      ahead(at + 8, [&](std::size_t i, const Part<T>& part) {
+        structure_.prefetch_part(i, part.index, weights_.data(), 0);
+      });
+      ahead(at + 2, [&](std::size_t i, const Part<T>& part) {
+        structure_.prefetch_part(i, part.index, weights_.data(), 1);
+      });
+      cached_visit(queue_[at].first, *queue_[at].second, options, result);
     }
-    top = std::max(top, top_cached);
-    const double g = C_ * (top - mean);
-    if (round == 0) { result.gap += g; if (options.exact) gap_[i] = g; }
-    const double psi = top - low;
-    if (round == 0) { result.psi_max = std::max(result.psi_max, psi); result.psi_hat_max = std::max(result.psi_hat_max, top_cached - low);}
-    if (options.exact && psi <= options.tau) return false;
-    bool added = false;
-    if (options.exact && !found.truth && found.F > top_cached + 1e-12 * std::abs(top_cached)) {
-      // a plane better than all kept ones is new
-      if (block.find(ws_->code) == block.size()) {
-        views_.push_back(ws_->code);
-        row_.resize(views_.size());
-        structure_.gram(*ws_, i, ws_->code, views_, row_.data());
-        block.add(ws_->code, found.loss, row_.data());
-        F_[block.size() - 1] = found.F;
-        ++result.added;
-        added = true;
+    return result;
+  }
+
+  // Σ_i max_y F_i(y) at the present w; nothing is changed.
+  double hinge(int threads) {
+    std::vector<double> value(n_examples());
+    const PassResult result = over_examples(threads, [&](Lane& lane, std::size_t i, PassResult&) {
+      value[i] = structure_.oracle(*lane.ws, i, weights_.data()).F;
+    });
+    if (result.interrupted) return std::nan("");
+    double sum = 0.0;
+    for (const double v : value) sum += v;  // in order, whatever the number of threads
+    return sum;
+  }
+
+  // Σ_i Σ_y α_i(y) l_i(y)
+  double expected_loss() const {
+    double sum = 0.0;
+    for (const Parts<T>& parts : parts_) {
+      for (const Part<T>& part : parts) {
+        for (std::size_t k = 1; k < part.set.size(); ++k) {
+          sum += part.set.alpha()[k] * part.set.loss()[k];
+        }
       }
     }
-    if (round > 0 && !added) return false;
-    const std::size_t m = block.size();
-    before_.assign(block.alpha(), block.alpha() + m);
-    const SmoResult step = smo<T>(m, block.gram(), block.stride(), C_ / options.omega, std::max(options.tau_inner, options.tau_relative * psi),
-                               options.max_smo, block.alpha(), F_.data());
-    result.gain += C_ * step.gain;
-    result.smo_steps += step.steps;
-    if (step.steps > 0) {
-      ++result.solved;
-      block.views(views_);
-      coef_.resize(m);
-      for (std::size_t k = 0; k < m; ++k) coef_[k] = C_ * (block.alpha()[k] - before_[k]);
-      structure_.accumulate(*ws_, i, views_, coef_.data(), weights_);
+    return sum;
+  }
+  double dual() const { return C_ * expected_loss() - weights_.penalty(); }
+
+  // w from the multipliers, from scratch; into the weights of an engine of any precision.
+  template <class U>
+  void rebuild(const Structure<U>& structure, Weights<U>& weights) const {
+    weights.clear();
+    auto ws = structure.workspace();
+    std::vector<CodeView> views;
+    std::vector<double> coef;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      for (const Part<T>& part : parts_[i]) {
+        part.set.views(views);
+        coef.assign(part.set.alpha(), part.set.alpha() + part.set.size());
+        for (double& c : coef) c *= C_;
+        structure.accumulate(*ws, i, views, coef.data(), weights);
+      }
     }
-    if (options.prune_zero) block.prune([&](std::size_t k) { return block.alpha()[k] > 0.0 || F_[k] > -options.keep; }, survivors_);
+  }
+
+  // Warm start under another C: u is linear in it.
+  void rescale(double C) {
+    C_ = C;
+    rebuild(structure_, weights_);
+  }
+
+  struct Size {
+    std::size_t parts = 0, planes = 0, bytes = 0;
+  };
+  Size size() const {
+    Size size;
+    size.bytes = parts_.capacity() * sizeof(Parts<T>);
+    for (const Parts<T>& parts : parts_) {
+      size.parts += parts.size();
+      size.bytes += parts.capacity() * sizeof(Part<T>);
+      for (const Part<T>& part : parts) {
+        size.planes += part.set.size() - 1;
+        size.bytes += part.set.bytes() + part.index.capacity() * sizeof(Code);
+      }
+    }
+    size.bytes += structure_.cache_bytes();
+    return size;
+  }
+
+ private:
+  using Workspace = typename Structure<T>::Workspace;
+
+  // What one thread needs.
+  struct Lane {
+    explicit Lane(const Structure<T>& structure) : ws(structure.workspace()) {}
+    std::unique_ptr<Workspace> ws;
+    PlaneRouter<T> router;
+    std::vector<CodeView> views;
+    std::vector<double> F, row, before, coef;
+    std::vector<Code> code;
+    std::vector<std::uint32_t> survivors;
+  };
+
+  // Run f over all examples, in contiguous shares so that the result does not depend on timing.
+  template <class F>
+  PassResult over_examples(int threads, F&& f) {
+    const std::size_t n = n_examples();
+    const std::size_t shares = structure_.thread_safe() ? n_shares(threads, n) : 1;
+    while (lanes_.size() + 1 < shares) lanes_.push_back(std::make_unique<Lane>(structure_));
+    std::vector<PassResult> results(shares);
+    std::atomic<bool> halt{false};
+    run_shares(shares, [&](std::size_t share) {
+      Lane& lane = share == 0 ? lane_ : *lanes_[share - 1];
+      structure_.weights_changed(*lane.ws);
+      for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
+        if (share == 0 && stop(results[share])) halt = true;
+        if (halt.load(std::memory_order_relaxed)) {
+          results[share].interrupted = true;
+          break;
+        }
+        f(lane, i, results[share]);
+      }
+    });
+    PassResult total;
+    for (const PassResult& r : results) total.add(r);
+    return total;
+  }
+
+  bool stop(PassResult& result) {
+    if (!poll || (++polled_ & 63) != 0) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_poll_ < std::chrono::milliseconds(50)) return false;
+    last_poll_ = now;
+    if (poll()) result.interrupted = true;
+    return result.interrupted;
+  }
+
+  template <class F>
+  void ahead(std::size_t at, F&& f) {
+    if (at < queue_.size()) f(queue_[at].first, *queue_[at].second);
+  }
+
+  static void drop_idle(Parts<T>& parts) {
+    std::erase_if(parts, [](const Part<T>& part) { return part.set.size() == 1; });
+  }
+
+  // The oracle's output as new planes, and the gap of the example.
+  void find_planes(Lane& lane, std::size_t i, const PassOptions& options, PassResult& result) {
+    Parts<T>& parts = parts_[i];
+    const Found found = structure_.oracle(*lane.ws, i, weights_.data());
+    ++result.oracle_calls;
+    if (found.truth && parts.empty()) return;
+    double mean = 0.0, cached = 0.0, low = 0.0;
+    for (Part<T>& part : parts) {
+      margins(lane, i, part, true);
+      double top = 0.0, least = 0.0;
+      const double* alpha = part.set.alpha();
+      bool any = false;
+      for (std::size_t k = 0; k < part.set.size(); ++k) {
+        mean += alpha[k] * lane.F[k];
+        top = std::max(top, lane.F[k]);
+        if (alpha[k] > 0.0 && (!any || lane.F[k] < least)) least = lane.F[k], any = true;
+      }
+      cached += top;
+      low += least;
+    }
+    // An oracle may be worse than what is kept (rounding, or a user's approximation).
+    const double top = std::max(found.F, cached);
+    result.gap += C_ * (top - mean);
+    result.psi_max = std::max(result.psi_max, top - low);
+    if (!found.truth && found.F > cached && found.F - low > options.tau) {
+      lane.code.assign(lane.ws->code.begin(), lane.ws->code.end());
+      result.added += std::int64_t(lane.router.add(structure_, *lane.ws, i, lane.code, factored_, parts, result.merges));
+    }
+  }
+
+  void cached_visit(std::size_t i, Part<T>& part, const PassOptions& options, PassResult& result) {
+    if (!options.recombine) {
+      margins(lane_, i, part, false);
+    } else {
+      const Found found = structure_.recombine(*lane_.ws, i, weights_.data(), part.index);
+      margins(lane_, i, part, found.fresh);
+      if (!found.truth) {
+        double cached = 0.0;
+        for (const double f : lane_.F) cached = std::max(cached, f);
+        if (found.F > cached + kSame * std::abs(cached) && part.set.find(lane_.ws->code) == part.set.size()) {
+          add_plane(structure_, *lane_.ws, i, part, CodeView(lane_.ws->code), lane_.views, lane_.row);
+          lane_.F.push_back(found.F);
+          ++result.added;
+        }
+      }
+    }
+    step(lane_, i, part, options, result);
+  }
+
+  void margins(Lane& lane, std::size_t i, const Part<T>& part, bool fresh) {
+    part.set.views(lane.views);
+    lane.F.resize(part.set.size());
+    structure_.margins(*lane.ws, i, weights_.data(), lane.views, {part.set.loss(), part.set.size()},
+                       fresh, lane.F.data());
+  }
+
+  // Ascend on one part whose margins are in lane.F; true if w moved.
+  bool step(Lane& lane, std::size_t i, Part<T>& part, const PassOptions& options,
+            PassResult& result) {
+    const std::size_t m = part.set.size();
+    double* alpha = part.set.alpha();
+    double* F = lane.F.data();
+    double top = F[0], low = 0.0, mean = 0.0;
+    bool any = false;
+    for (std::size_t k = 0; k < m; ++k) {
+      top = std::max(top, F[k]);
+      mean += alpha[k] * F[k];
+      if (alpha[k] > 0.0 && (!any || F[k] < low)) low = F[k], any = true;
+    }
+    ++result.visits;
+    part.violation = static_cast<float>(top - mean);
+    result.cached_gap += C_ * (top - mean);
+    result.psi_cached_max = std::max(result.psi_cached_max, top - low);
+    if (!(top - low > options.tau)) return false;
+    lane.before.assign(alpha, alpha + m);
+    lane.coef.assign(F, F + m);
+    const int steps = smo(m, part.set.gram(), part.set.stride(), C_ / options.relaxation,
+                          std::max(options.tau_inner, options.tau_relative * (top - low)),
+                          options.max_smo, alpha, F);
+    if (steps == 0) return false;
+    // With δ the step and F' the gradient that SMO left under the relaxed curvature C/ω,
+    // Kδ = ω (F - F') / C, so that the gain Σ δF - C/2 δ'Kδ of the dual / C needs no K.
+    double linear = 0.0, bend = 0.0;
+    for (std::size_t k = 0; k < m; ++k) {
+      const double delta = alpha[k] - lane.before[k];
+      linear += delta * lane.coef[k];
+      bend += delta * (lane.coef[k] - F[k]);
+      lane.coef[k] = C_ * delta;
+    }
+    result.gain += C_ * (linear - 0.5 * options.relaxation * bend);
+    result.smo_steps += steps;
+    ++result.solved;
+    part.set.views(lane.views);
+    structure_.accumulate(*lane.ws, i, lane.views, lane.coef.data(), weights_);
+    if (options.prune) part.set.prune([&](std::size_t k) { return alpha[k] > 0.0; }, lane.survivors);
     return true;
   }
 
-  double linear() const {
-    double s = 0;
-    for (auto& b : blocks_) for (std::size_t k = 1; k < b.size(); ++k) s += b.alpha()[k] * b.loss()[k];
-    return C_ * s;
-  }
-  double dual() const { return linear() - weights_.penalty(); }
-  // at fixed w
-  double primal(int threads) {
-    double sum = 0;
-    structure_.weights_changed(*ws_);
-    (void)threads;
-    for (std::size_t i = 0; i < blocks_.size(); ++i) sum += structure_.oracle(*ws_, i, weights_.data()).F;
-    return weights_.penalty() + C_ * sum;
-  }
-  std::pair<std::size_t,std::size_t> planes() const { std::size_t n = 0, b = 0; for (auto& x : blocks_) { n += x.size(); b += x.bytes(); } return {n, b}; }
-  const std::vector<double>& gaps() const { return gap_; }
+  static constexpr double kSame = 1e-9;  // relative difference below which two margins are equal
 
- private:
   const Structure<T>& structure_;
   double C_;
+  bool factored_;
   Weights<T> weights_;
-  std::vector<WorkingSet<T>> blocks_;
-  std::vector<double> gap_;
-  std::unique_ptr<typename Structure<T>::Workspace> ws_;
-  std::vector<CodeView> views_;
-  std::vector<double> F_, row_, before_, coef_;
-  std::vector<std::uint32_t> survivors_;
+  std::vector<Parts<T>> parts_;
+  Lane lane_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // of further threads
+  std::vector<std::pair<std::size_t, Part<T>*>> queue_;
+  std::uint32_t polled_ = 0;
+  std::chrono::steady_clock::time_point last_poll_{};
 };
 
 }  // namespace mm

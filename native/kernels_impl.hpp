@@ -185,10 +185,20 @@ void dense_emissions(const T* W, std::size_t Lp, const X* x, std::size_t d, std:
 template <class T>
 void transition_bounds(const T* A, std::size_t L, std::size_t Lp, T* lower, T* upper) {
   constexpr T inf = std::numeric_limits<T>::infinity();
+  const std::size_t whole = L / kLanes<T>;
   for (std::size_t p = 0; p < L; ++p) {
     const T* row = A + p * Lp;
-    T lo = row[0], hi = row[0];
-    for (std::size_t l = 1; l < L; ++l) {
+    T lo = inf, hi = -inf;
+    if (whole > 0) {
+      Vec<T> low = -as_vec<T>(row)[0], high = as_vec<T>(row)[0];
+      for (std::size_t v = 1; v < whole; ++v) {
+        low = vmax<T>(low, -as_vec<T>(row)[v]);
+        high = vmax<T>(high, as_vec<T>(row)[v]);
+      }
+      lo = -horizontal_max<T>(low);
+      hi = horizontal_max<T>(high);
+    }
+    for (std::size_t l = whole * kLanes<T>; l < L; ++l) {
       lo = row[l] < lo ? row[l] : lo;
       hi = row[l] > hi ? row[l] : hi;
     }
@@ -198,23 +208,122 @@ void transition_bounds(const T* A, std::size_t L, std::size_t Lp, T* lower, T* u
   for (std::size_t p = L; p < Lp; ++p) lower[p] = upper[p] = -inf;
 }
 
+// Rows of up to this many labels take every predecessor: finding those that matter would cost more.
+inline constexpr std::size_t kSmall = 24;
+
+// best = max over the given predecessors p of prev[p] + A[p], for rows of NV vectors; two chains
+// of maxima run side by side to hide their latency.
 template <class T, int NV>
-inline void forward_step(const T* prev, const T* A, std::size_t Lp, const std::uint32_t* kept,
-                         std::size_t n_kept, std::size_t shift, const T* s, T* out) {
-  Vec<T> best[NV];
+inline void step_all(const T* prev, const T* A, std::size_t L, std::size_t Lp, Vec<T>* best) {
+  Vec<T> other[NV];
+  const Vec<T>* row = as_vec<T>(A);
+  for (int v = 0; v < NV; ++v) best[v] = other[v] = prev[0] + row[v];
+  std::size_t p = 1;
+  for (; p + 1 < L; p += 2) {
+    const Vec<T>* row0 = as_vec<T>(A + p * Lp);
+    const Vec<T>* row1 = as_vec<T>(A + (p + 1) * Lp);
+    const T d0 = prev[p], d1 = prev[p + 1];
+    for (int v = 0; v < NV; ++v) {
+      best[v] = vmax<T>(best[v], d0 + row0[v]);
+      other[v] = vmax<T>(other[v], d1 + row1[v]);
+    }
+  }
+  if (p < L) {
+    const Vec<T>* last = as_vec<T>(A + p * Lp);
+    const T d = prev[p];
+    for (int v = 0; v < NV; ++v) best[v] = vmax<T>(best[v], d + last[v]);
+  }
+  for (int v = 0; v < NV; ++v) best[v] = vmax<T>(best[v], other[v]);
+}
+
+template <class T, int NV>
+inline void step_masked(const T* prev, const T* A, std::size_t Lp, std::uint64_t mask,
+                        Vec<T>* best) {
   {
-    const Vec<T>* row = as_vec<T>(A + kept[0] * Lp + shift);
-    const T d = prev[kept[0]];
+    const int p = __builtin_ctzll(mask);
+    const Vec<T>* row = as_vec<T>(A + std::size_t(p) * Lp);
+    const T d = prev[p];
     for (int v = 0; v < NV; ++v) best[v] = d + row[v];
   }
-  for (std::size_t k = 1; k < n_kept; ++k) {
-    const Vec<T>* row = as_vec<T>(A + kept[k] * Lp + shift);
-    const T d = prev[kept[k]];
+  for (mask &= mask - 1; mask != 0; mask &= mask - 1) {
+    const int p = __builtin_ctzll(mask);
+    const Vec<T>* row = as_vec<T>(A + std::size_t(p) * Lp);
+    const T d = prev[p];
     for (int v = 0; v < NV; ++v) best[v] = vmax<T>(best[v], d + row[v]);
   }
-  const Vec<T>* score = as_vec<T>(s + shift);
-  Vec<T>* result = as_vec<T>(out + shift);
-  for (int v = 0; v < NV; ++v) result[v] = best[v] + score[v];
+}
+
+// Rows that fit the registers.
+template <class T, int NV>
+void forward_short(const T* S, const T* A, const T* lower, const T* upper, std::size_t L,
+                   std::size_t Lp, std::size_t n_tokens, T* D) {
+  Vec<T> best[NV];
+  for (std::size_t t = 1; t < n_tokens; ++t) {
+    const T* prev = D + (t - 1) * Lp;
+    std::uint64_t mask = 0;
+    if (L > kSmall) {
+      const Vec<T>* pv = as_vec<T>(prev);
+      Vec<T> top = pv[0] + as_vec<T>(lower)[0];
+      for (int v = 1; v < NV; ++v) top = vmax<T>(top, pv[v] + as_vec<T>(lower)[v]);
+      const Vec<T> bound = horizontal_max<T>(top) - Vec<T>{};
+      for (int v = 0; v < NV; ++v) {
+        mask |= std::uint64_t(mask_ge<T>(pv[v] + as_vec<T>(upper)[v], bound)) << (v * kLanes<T>);
+      }
+      // Infinite scores (forbidden transitions) can let nobody or the padding through.
+      if ((mask & (~std::uint64_t{0} >> (64 - L))) != mask) mask = 0;
+    }
+    if (mask == 0) {
+      step_all<T, NV>(prev, A, L, Lp, best);
+    } else {
+      step_masked<T, NV>(prev, A, Lp, mask, best);
+    }
+    const Vec<T>* score = as_vec<T>(S + t * Lp);
+    Vec<T>* out = as_vec<T>(D + t * Lp);
+    for (int v = 0; v < NV; ++v) out[v] = best[v] + score[v];
+  }
+}
+
+// Longer rows: in slices, with a list of the predecessors that matter.
+template <class T>
+void forward_long(const T* S, const T* A, const T* lower, const T* upper, std::size_t L,
+                  std::size_t Lp, std::size_t n_tokens, T* D) {
+  const std::size_t n_vec = Lp / kLanes<T>;
+  constexpr std::size_t kList = 2048;
+  std::uint32_t kept[kList];
+  for (std::size_t t = 1; t < n_tokens; ++t) {
+    const T* prev = D + (t - 1) * Lp;
+    const Vec<T>* pv = as_vec<T>(prev);
+    Vec<T> top = pv[0] + as_vec<T>(lower)[0];
+    for (std::size_t v = 1; v < n_vec; ++v) top = vmax<T>(top, pv[v] + as_vec<T>(lower)[v]);
+    const Vec<T> bound = horizontal_max<T>(top) - Vec<T>{};
+    std::size_t n_kept = 0;
+    for (std::size_t v = 0; v < n_vec && n_kept + kLanes<T> <= kList; ++v) {
+      unsigned bits = mask_ge<T>(pv[v] + as_vec<T>(upper)[v], bound);
+      for (; bits != 0; bits &= bits - 1) {
+        kept[n_kept++] = static_cast<std::uint32_t>(v * kLanes<T>) +
+                         static_cast<std::uint32_t>(__builtin_ctz(bits));
+      }
+    }
+    const bool all = n_kept == 0 || kept[n_kept - 1] >= L || n_kept + kLanes<T> > kList;
+    for_slices(n_vec, [&]<int NV>(std::size_t at) {
+      const std::size_t shift = at * kLanes<T>;
+      Vec<T> best[NV];
+      if (all) {
+        step_all<T, NV>(prev, A + shift, L, Lp, best);
+      } else {
+        const Vec<T>* row = as_vec<T>(A + kept[0] * Lp + shift);
+        for (int v = 0; v < NV; ++v) best[v] = prev[kept[0]] + row[v];
+        for (std::size_t k = 1; k < n_kept; ++k) {
+          row = as_vec<T>(A + kept[k] * Lp + shift);
+          const T d = prev[kept[k]];
+          for (int v = 0; v < NV; ++v) best[v] = vmax<T>(best[v], d + row[v]);
+        }
+      }
+      const Vec<T>* score = as_vec<T>(S + t * Lp + shift);
+      Vec<T>* out = as_vec<T>(D + t * Lp + shift);
+      for (int v = 0; v < NV; ++v) out[v] = best[v] + score[v];
+    });
+  }
 }
 
 template <class T>
@@ -224,48 +333,13 @@ void forward(const T* S, const T* first, const T* A, const T* lower, const T* up
   for (std::size_t v = 0; v < n_vec; ++v) {
     as_vec<T>(D)[v] = as_vec<T>(S)[v] + as_vec<T>(first)[v];
   }
-  constexpr std::size_t kBlock = 1024;
-  std::uint32_t kept[kBlock];
-  for (std::size_t t = 1; t < n_tokens; ++t) {
-    const T* prev = D + (t - 1) * Lp;
-    const T* s = S + t * Lp;
-    T* out = D + t * Lp;
-    const Vec<T>* pv = as_vec<T>(prev);
-    const Vec<T>* lo = as_vec<T>(lower);
-    const Vec<T>* hi = as_vec<T>(upper);
-    Vec<T> top = pv[0] + lo[0];
-    for (std::size_t v = 1; v < n_vec; ++v) top = vmax<T>(top, pv[v] + lo[v]);
-    const T bound = horizontal_max<T>(top);
-    const Vec<T> bounds = bound - Vec<T>{};
-    std::size_t n_kept = 0;
-    for (std::size_t v = 0; v < n_vec && n_kept + kLanes<T> <= kBlock; ++v) {
-      unsigned bits = mask_ge<T>(pv[v] + hi[v], bounds);
-      while (bits != 0) {
-        kept[n_kept++] = static_cast<std::uint32_t>(v * kLanes<T>) +
-                         static_cast<std::uint32_t>(__builtin_ctz(bits));
-        bits &= bits - 1;
-      }
-    }
-    // Infinite scores (forbidden transitions) can let nobody or the padding through; then, and
-    // with more labels than fit the list, take every label.
-    const bool all = n_kept == 0 || kept[n_kept - 1] >= L || n_kept + kLanes<T> > kBlock;
-    if (!all) {
-      for_slices(n_vec, [&]<int NV>(std::size_t at) {
-        forward_step<T, NV>(prev, A, Lp, kept, n_kept, at * kLanes<T>, s, out);
-      });
-    } else {
-      bool begun = false;
-      for (std::size_t p = 0; p < L; ++p) {
-        const Vec<T>* row = as_vec<T>(A + p * Lp);
-        for (std::size_t v = 0; v < n_vec; ++v) {
-          const Vec<T> x = prev[p] + row[v];
-          as_vec<T>(out)[v] = begun ? vmax<T>(as_vec<T>(out)[v], x) : x;
-        }
-        begun = true;
-      }
-      for (std::size_t v = 0; v < n_vec; ++v) as_vec<T>(out)[v] += as_vec<T>(s)[v];
-    }
+  if (n_vec > kSlice) {
+    forward_long<T>(S, A, lower, upper, L, Lp, n_tokens, D);
+    return;
   }
+  for_slices(n_vec, [&]<int NV>(std::size_t) {
+    forward_short<T, NV>(S, A, lower, upper, L, Lp, n_tokens, D);
+  });
 }
 
 template <class T>

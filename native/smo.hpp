@@ -10,17 +10,12 @@
 
 namespace mm {
 
-struct SmoResult {
-  double gain = 0.0;       // increase of Σ δF - C/2 δ'Kδ
-  double violation = 0.0;  // max F - min_{α>0} F before the first step (4.4)
-  int steps = 0;
-};
-
+// Returns the number of steps taken.
 template <class K>
-SmoResult smo(std::size_t m, const K* gram, std::size_t stride, double C, double tolerance,
-              int max_steps, double* alpha, double* F) {
-  SmoResult result;
-  for (; result.steps < max_steps; ++result.steps) {
+int smo(std::size_t m, const K* gram, std::size_t stride, double C, double tolerance, int max_steps,
+        double* alpha, double* F) {
+  int steps = 0;
+  for (; steps < max_steps; ++steps) {
     // (4.3) the maximal violating pair
     std::size_t p = 0, q = m;
     for (std::size_t k = 0; k < m; ++k) {
@@ -28,10 +23,10 @@ SmoResult smo(std::size_t m, const K* gram, std::size_t stride, double C, double
       if (alpha[k] > 0.0 && (q == m || F[k] < F[q])) q = k;
     }
     const double violation = F[p] - F[q];
-    if (result.steps == 0) result.violation = violation;
     if (!(violation > tolerance) || p == q) break;  // (4.5)
     const double curvature =
-        C * (double(gram[p * stride + p]) + double(gram[q * stride + q]) - 2.0 * double(gram[p * stride + q]));
+        C * (double(gram[p * stride + p]) + double(gram[q * stride + q]) -
+             2.0 * double(gram[p * stride + q]));
     double delta = alpha[q];
     bool emptied = true;
     if (curvature > 0.0 && violation < curvature * delta) {
@@ -40,13 +35,12 @@ SmoResult smo(std::size_t m, const K* gram, std::size_t stride, double C, double
     }
     alpha[p] += delta;
     alpha[q] = emptied ? 0.0 : alpha[q] - delta;
-    result.gain += delta * violation - 0.5 * curvature * delta * delta;
     const double move = C * delta;
     for (std::size_t k = 0; k < m; ++k) {
       F[k] -= move * (double(gram[k * stride + p]) - double(gram[k * stride + q]));
     }
   }
-  return result;
+  return steps;
 }
 
 }  // namespace mm

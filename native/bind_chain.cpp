@@ -1,0 +1,215 @@
+// Python bindings of the chain: encoded batches, decoding.
+#include "chain_decode.hpp"
+#include "chain_problem.hpp"
+
+namespace mm {
+
+using nb::literals::operator""_a;
+
+ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std::int64_t> offsets,
+                           std::optional<Array<std::int64_t>> indptr,
+                           std::optional<Array<std::uint32_t>> indices,
+                           std::optional<Array<float>> values,
+                           std::optional<Array<float, 2>> dense32,
+                           std::optional<Array<double, 2>> dense64,
+                           std::optional<Array<std::int32_t>> labels,
+                           std::optional<Array<float>> token_weight,
+                           std::optional<Array<double, 2>> cost) {
+  const auto keep = [this](const auto& array) { owners_.push_back(nb::cast(array)); };
+  data_.n_labels = n_labels;
+  data_.n_sparse = n_sparse;
+  data_.offsets = {offsets.data(), offsets.shape(0)};
+  keep(offsets);
+  require(n_labels >= 1, "at least one label is needed");
+  require(n_labels < (std::size_t{1} << 24), "more labels than the index type holds (2^24 - 1)");
+  require(data_.offsets.size() >= 2, "at least one sequence is needed");
+  require(data_.offsets.front() == 0, "offsets must begin with 0");
+  for (std::size_t i = 1; i < data_.offsets.size(); ++i) {
+    require(data_.offsets[i] > data_.offsets[i - 1], "sequence " + std::to_string(i - 1) + " is empty");
+  }
+  const std::size_t tokens = std::size_t(data_.offsets.back());
+  require(indptr.has_value() == indices.has_value(), "indptr and indices go together");
+  if (indptr) {
+    data_.indptr = {indptr->data(), indptr->shape(0)};
+    data_.indices = {indices->data(), indices->shape(0)};
+    keep(*indptr);
+    keep(*indices);
+    require(data_.indptr.size() == tokens + 1, "indptr must have one entry more than there are tokens");
+    require(data_.indptr.front() == 0 && data_.indptr.back() == std::int64_t(data_.indices.size()),
+            "indptr must run from 0 to the number of indices");
+    for (std::size_t t = 0; t < tokens; ++t) {
+      require(data_.indptr[t] <= data_.indptr[t + 1], "indptr must not decrease");
+      for (std::int64_t e = data_.indptr[t]; e < data_.indptr[t + 1]; ++e) {
+        require(data_.indices[e] < n_sparse && (e == data_.indptr[t] || data_.indices[e - 1] < data_.indices[e]),
+                "feature ids of a token must be ascending and below n_sparse");
+      }
+    }
+  } else {
+    require(n_sparse == 0, "n_sparse must be 0 without sparse features");
+  }
+  if (values) {
+    require(indptr.has_value() && values->shape(0) == data_.indices.size(), "values and indices differ in length");
+    data_.values = values->data();
+    keep(*values);
+  }
+  require(!(dense32 && dense64), "dense features have one precision");
+  const auto take_dense = [&](const auto& array, auto& slot) {
+    require(array.shape(0) == tokens, "dense features must have one row per token");
+    require(array.shape(1) >= 1, "dense features must have at least one column");
+    data_.n_dense = array.shape(1);
+    slot = array.data();
+    keep(array);
+  };
+  if (dense32) take_dense(*dense32, data_.dense32);
+  if (dense64) take_dense(*dense64, data_.dense64);
+  if (labels) {
+    require(labels->shape(0) == tokens, "labels must have one entry per token");
+    for (std::size_t t = 0; t < tokens; ++t) {
+      require(labels->data()[t] >= 0 && std::size_t(labels->data()[t]) < n_labels, "label code out of range");
+    }
+    data_.labels = labels->data();
+    keep(*labels);
+  }
+  if (token_weight) {
+    require(token_weight->shape(0) == tokens, "token weights must have one entry per token");
+    data_.token_weight = token_weight->data();
+    keep(*token_weight);
+  }
+  if (cost) {
+    require(cost->shape(0) == n_labels && cost->shape(1) == n_labels, "the cost matrix must be labels x labels");
+    data_.cost = cost->data();
+    keep(*cost);
+  }
+}
+
+namespace {
+
+template <class T>
+const T* checked_weights(const ChainProblem& problem, const Array<T>& weights) {
+  const std::size_t wanted = problem.data().n_rows() * padded_labels<T>(problem.data().n_labels);
+  require(weights.shape(0) == wanted, "expected " + std::to_string(wanted) + " weights, got " + std::to_string(weights.shape(0)));
+  require(reinterpret_cast<std::uintptr_t>(weights.data()) % 32 == 0, "weights must be aligned to 32 bytes");
+  return weights.data();
+}
+
+using Mask = std::optional<Array<std::uint8_t>>;
+
+AllowedEdges allowed_edges(const ChainProblem& problem, const Mask& transition, const Mask& start, const Mask& end) {
+  const std::size_t L = problem.data().n_labels;
+  AllowedEdges allowed;
+  const auto take = [](const Mask& mask, std::size_t size, const char* name) -> std::span<const std::uint8_t> {
+    if (!mask) return {};
+    require(mask->shape(0) == size, std::string("the mask of allowed ") + name + " has the wrong size");
+    return {mask->data(), size};
+  };
+  allowed.transition = take(transition, L * L, "transitions");
+  allowed.start = take(start, L, "starts");
+  allowed.end = take(end, L, "ends");
+  return allowed;
+}
+
+template <class T>
+void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
+  cls.def(
+      "predict",
+      [](ChainProblem& problem, Array<T> weights, int threads, Mask transition, Mask start, Mask end) {
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights<T>(problem, weights),
+                                      allowed_edges(problem, transition, start, end));
+        std::vector<std::int32_t> labels(std::size_t(problem.data().offsets.back()));
+        std::vector<double> scores(problem.n_examples());
+        {
+          nb::gil_scoped_release release;
+          decoder.best(threads, labels.data(), scores.data());
+        }
+        return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(scores)));
+      },
+      "weights"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none());
+  cls.def(
+      "score",
+      [](ChainProblem& problem, Array<T> weights, Array<std::int32_t> labels, int threads) {
+        require(labels.shape(0) == std::size_t(problem.data().offsets.back()), "labels must have one entry per token");
+        for (std::size_t t = 0; t < labels.shape(0); ++t) {
+          require(labels.data()[t] >= 0 && std::size_t(labels.data()[t]) < problem.data().n_labels, "label code out of range");
+        }
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights<T>(problem, weights), {});
+        std::vector<double> scores(problem.n_examples());
+        {
+          nb::gil_scoped_release release;
+          decoder.score(threads, labels.data(), scores.data());
+        }
+        return to_numpy(std::move(scores));
+      },
+      "weights"_a, "labels"_a, "threads"_a = 1);
+  cls.def(
+      "max_marginals",
+      [](ChainProblem& problem, Array<T> weights, int threads) {
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights<T>(problem, weights), {});
+        std::vector<double> out(std::size_t(problem.data().offsets.back()) * problem.data().n_labels);
+        {
+          nb::gil_scoped_release release;
+          decoder.max_marginals(threads, out.data());
+        }
+        return to_numpy(std::move(out));
+      },
+      "weights"_a, "threads"_a = 1);
+  cls.def(
+      "kbest",
+      [](ChainProblem& problem, Array<T> weights, std::size_t k, int threads, Mask transition, Mask start, Mask end) {
+        require(k >= 1, "k must be at least 1");
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights<T>(problem, weights),
+                                      allowed_edges(problem, transition, start, end));
+        std::vector<std::vector<Labelling>> paths;
+        {
+          nb::gil_scoped_release release;
+          paths = decoder.kbest(threads, k);
+        }
+        nb::list result;
+        for (auto& of_sequence : paths) {
+          nb::list row;
+          for (auto& path : of_sequence) row.append(nb::make_tuple(path.score, to_numpy(std::move(path.labels))));
+          result.append(row);
+        }
+        return result;
+      },
+      "weights"_a, "k"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none());
+  cls.def(
+      "gather",
+      [](ChainProblem& problem, Array<T> weights) {
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights<T>(problem, weights), {});
+        nb::gil_scoped_release release;
+        return decoder.gather();
+      },
+      "weights"_a);
+}
+
+}  // namespace
+
+void bind_chain(nb::module_& m) {
+  nb::class_<Problem>(m, "Problem").def_prop_ro("n_examples", &Problem::n_examples);
+  auto cls = nb::class_<ChainProblem, Problem>(m, "ChainProblem");
+  cls.def(nb::init<std::size_t, std::size_t, Array<std::int64_t>, std::optional<Array<std::int64_t>>,
+                   std::optional<Array<std::uint32_t>>, std::optional<Array<float>>,
+                   std::optional<Array<float, 2>>, std::optional<Array<double, 2>>,
+                   std::optional<Array<std::int32_t>>, std::optional<Array<float>>,
+                   std::optional<Array<double, 2>>>(),
+          "n_labels"_a, "n_sparse"_a, "offsets"_a, "indptr"_a = nb::none(), "indices"_a = nb::none(),
+          "values"_a = nb::none(), "dense32"_a = nb::none(), "dense64"_a = nb::none(),
+          "labels"_a = nb::none(), "token_weight"_a = nb::none(), "cost"_a = nb::none());
+  bind_decoding<float>(cls);
+  bind_decoding<double>(cls);
+  m.def("padded_labels", [](std::size_t n_labels, bool single) {
+    return single ? padded_labels<float>(n_labels) : padded_labels<double>(n_labels);
+  }, "n_labels"_a, "single"_a);
+  m.def("select_kernels", &select_kernels, "name"_a);
+  m.def("kernel_name", [] { return std::string(kernels<float>().name); });
+  m.def("aligned_array", [](std::size_t n, bool single) -> nb::object {
+    const auto make = [&]<class T>(T) {
+      auto* kept = new AlignedArray<T>(n);
+      nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<AlignedArray<T>*>(p); });
+      return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {n}, owner));
+    };
+    return single ? make(float{}) : make(double{});
+  }, "n"_a, "single"_a);
+}
+
+}  // namespace mm

@@ -1,0 +1,263 @@
+// Python bindings of the dual engine.
+#include <chrono>
+#include <variant>
+
+#include "bindings.hpp"
+#include "engine_state.hpp"
+#include "problem.hpp"
+#include "python_structure.hpp"
+
+namespace mm {
+
+using nb::literals::operator""_a;
+
+namespace {
+
+class PythonProblemHandle final : public Problem {
+ public:
+  explicit PythonProblemHandle(nb::object problem) : structure_(std::move(problem)) {}
+  std::size_t n_examples() const override { return structure_.n_examples(); }
+  const Structure<float>* single_precision() override { return nullptr; }
+  const Structure<double>* double_precision() override { return &structure_; }
+  using Problem::copy_weights;
+  void copy_weights(const Weights<double>&, Weights<float>&) override {}
+
+ private:
+  PythonStructure structure_;
+};
+
+using Order = Array<std::uint32_t>;
+
+// An engine of either precision, with the calls that Python makes.
+class EngineHandle {
+ public:
+  EngineHandle(Problem& problem, double C, bool single, bool factored) : problem_(problem) {
+    require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
+    const auto make = [&]<class T>(T) {
+      const Structure<T>* structure = problem.structure<T>();
+      require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
+      engine_ = std::make_unique<Engine<T>>(*structure, C, factored);
+    };
+    if (single) {
+      make(float{});
+    } else {
+      make(double{});
+    }
+  }
+
+  // Without the GIL; looks for signals and the deadline now and then.
+  template <class Call>
+  auto run(std::optional<double> seconds, Call&& call) {
+    std::optional<nb::python_error> pending;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds.value_or(1e9));
+    auto result = std::visit([&](auto& engine) {
+      engine->poll = [&] {
+        nb::gil_scoped_acquire gil;
+        if (PyErr_CheckSignals() != 0) pending.emplace();
+        return pending.has_value() || std::chrono::steady_clock::now() > deadline;
+      };
+      struct Reset {
+        decltype(engine) e;
+        ~Reset() { e->poll = nullptr; }
+      } reset{engine};
+      nb::gil_scoped_release release;
+      return call(*engine);
+    }, engine_);
+    if (pending) throw nb::python_error(std::move(*pending));
+    return result;
+  }
+
+  PassResult exact_pass(Order order, const PassOptions& options, std::optional<double> seconds) {
+    check_order(order);
+    return run(seconds, [&](auto& engine) { return engine.exact_pass({order.data(), order.shape(0)}, options); });
+  }
+  PassResult cached_pass(Order order, const PassOptions& options, std::optional<double> seconds) {
+    check_order(order);
+    return run(seconds, [&](auto& engine) { return engine.cached_pass({order.data(), order.shape(0)}, options); });
+  }
+  PassResult collect_pass(int threads, const PassOptions& options, std::optional<double> seconds) {
+    return run(seconds, [&](auto& engine) { return engine.collect_pass(threads, options); });
+  }
+  double hinge(int threads) {
+    return run(std::nullopt, [&](auto& engine) { return engine.hinge(threads); });
+  }
+  double expected_loss() const {
+    return std::visit([](const auto& e) { return e->expected_loss(); }, engine_);
+  }
+  double penalty() const {
+    return std::visit([](const auto& e) { return e->weights().penalty(); }, engine_);
+  }
+  double C() const {
+    return std::visit([](const auto& e) { return e->C(); }, engine_);
+  }
+  void rescale(double C) {
+    require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
+    std::visit([&](auto& e) { e->rescale(C); }, engine_);
+  }
+
+  // Primal and dual in 8-byte arithmetic, w rebuilt from the multipliers. The engine goes on with
+  // the rebuilt weights, so that what is returned is what was certified.
+  std::pair<double, double> certify(int threads) {
+    return std::visit([&](auto& e) { return certify_as(*e, threads); }, engine_);
+  }
+
+  // The weights, as a view that keeps the engine alive.
+  static nb::object weights(nb::handle self) {
+    EngineHandle& handle = nb::cast<EngineHandle&>(self);
+    return std::visit([&](auto& e) -> nb::object {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(e->weights().data(), {e->weights().size()}, self));
+    }, handle.engine_);
+  }
+
+  nb::dict size() const {
+    return std::visit([](const auto& e) {
+      const auto size = e->size();
+      nb::dict d;
+      d["parts"] = size.parts;
+      d["planes"] = size.planes;
+      d["bytes"] = size.bytes;
+      return d;
+    }, engine_);
+  }
+
+  nb::dict state() const {
+    return std::visit([](const auto& e) {
+      auto s = save_state(*e);
+      nb::dict d;
+      d["example"] = to_numpy(std::move(s.example));
+      d["lo"] = to_numpy(std::move(s.lo));
+      d["hi"] = to_numpy(std::move(s.hi));
+      d["violation"] = to_numpy(std::move(s.violation));
+      d["n_planes"] = to_numpy(std::move(s.n_planes));
+      d["n_index"] = to_numpy(std::move(s.n_index));
+      d["alpha"] = to_numpy(std::move(s.alpha));
+      d["loss"] = to_numpy(std::move(s.loss));
+      d["gram"] = to_numpy(std::move(s.gram));
+      d["code_size"] = to_numpy(std::move(s.code_size));
+      d["codes"] = to_numpy(std::move(s.codes));
+      d["index"] = to_numpy(std::move(s.index));
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      d["weights"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
+      return d;
+    }, engine_);
+  }
+
+  void restore(const nb::dict& d) {
+    std::visit([&](auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      EngineState<T> s;
+      take(d, "example", s.example);
+      take(d, "lo", s.lo);
+      take(d, "hi", s.hi);
+      take(d, "violation", s.violation);
+      take(d, "n_planes", s.n_planes);
+      take(d, "n_index", s.n_index);
+      take(d, "alpha", s.alpha);
+      take(d, "loss", s.loss);
+      take(d, "gram", s.gram);
+      take(d, "code_size", s.code_size);
+      take(d, "codes", s.codes);
+      take(d, "index", s.index);
+      std::vector<T> weights;
+      take(d, "weights", weights);
+      require(weights.size() == e->weights().size(), "the checkpoint does not fit this problem: expected " +
+              std::to_string(e->weights().size()) + " weights, found " + std::to_string(weights.size()));
+      for (const T w : weights) require(std::isfinite(w), "the checkpoint holds a weight that is not finite");
+      e->parts() = restore_parts(s, *problem_.structure<T>());
+      std::copy(weights.begin(), weights.end(), e->weights().data());
+    }, engine_);
+  }
+
+ private:
+  template <class X>
+  static void take(const nb::dict& d, const char* key, std::vector<X>& out) {
+    require(d.contains(key), std::string("the checkpoint has no array \"") + key + "\"");
+    Array<X> array;
+    require(nb::try_cast(d[key], array), std::string("the checkpoint's array \"") + key + "\" has the wrong type");
+    out.assign(array.data(), array.data() + array.shape(0));
+  }
+
+  void check_order(const Order& order) const {
+    const std::size_t n = problem_.n_examples();
+    for (std::size_t k = 0; k < order.shape(0); ++k) require(order.data()[k] < n, "an example in the order is out of range");
+  }
+
+  template <class T>
+  std::pair<double, double> certify_as(Engine<T>& engine, int threads) {
+    const Structure<double>* exact = problem_.structure<double>();
+    const bool gil_needed = !exact->thread_safe();
+    std::optional<nb::gil_scoped_release> release;
+    if (!gil_needed) release.emplace();
+    Weights<double> w(exact->n_weights());
+    engine.rebuild(*exact, w);
+    const double penalty = w.penalty();
+    double hinge = 0.0;
+    const std::size_t n = exact->n_examples(), shares = gil_needed ? 1 : n_shares(threads, n);
+    std::vector<double> value(n);
+    run_shares(shares, [&](std::size_t share) {
+      auto ws = exact->workspace();
+      for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
+        value[i] = std::max(0.0, exact->oracle(*ws, i, w.data()).F);
+      }
+    });
+    for (const double v : value) hinge += v;
+    problem_.copy_weights(w, engine.weights());
+    const double C = engine.C();
+    return {penalty + C * hinge, C * engine.expected_loss() - penalty};
+  }
+
+  Problem& problem_;
+  std::variant<std::unique_ptr<Engine<float>>, std::unique_ptr<Engine<double>>> engine_;
+};
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+  nb::class_<PythonProblemHandle, Problem>(m, "PythonProblem").def(nb::init<nb::object>(), "problem"_a);
+
+  nb::class_<PassOptions>(m, "PassOptions")
+      .def("__init__",
+           [](PassOptions* self, double tau, double tau_inner, double tau_relative, int max_smo,
+              double relaxation, bool recombine, bool prune) {
+             require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0, "tolerances must not be negative");
+             require(relaxation > 0 && relaxation < 2, "relaxation must be between 0 and 2");
+             require(max_smo >= 1, "max_smo must be at least 1");
+             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, relaxation, recombine, prune};
+           },
+           nb::kw_only(), "tau"_a = 0.0, "tau_inner"_a = 0.0, "tau_relative"_a = 0.0,
+           "max_smo"_a = 1000, "relaxation"_a = 1.0, "recombine"_a = false, "prune"_a = true);
+
+  nb::class_<PassResult>(m, "PassResult")
+      .def_ro("gap", &PassResult::gap)
+      .def_ro("cached_gap", &PassResult::cached_gap)
+      .def_ro("gain", &PassResult::gain)
+      .def_ro("psi_max", &PassResult::psi_max)
+      .def_ro("psi_cached_max", &PassResult::psi_cached_max)
+      .def_ro("oracle_calls", &PassResult::oracle_calls)
+      .def_ro("visits", &PassResult::visits)
+      .def_ro("added", &PassResult::added)
+      .def_ro("solved", &PassResult::solved)
+      .def_ro("smo_steps", &PassResult::smo_steps)
+      .def_ro("merges", &PassResult::merges)
+      .def_ro("interrupted", &PassResult::interrupted);
+
+  nb::class_<EngineHandle>(m, "Engine")
+      .def(nb::init<Problem&, double, bool, bool>(), "problem"_a, "C"_a, "single"_a = true,
+           "factored"_a = true, nb::keep_alive<1, 2>())
+      .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
+      .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
+      .def("collect_pass", &EngineHandle::collect_pass, "threads"_a, "options"_a, "seconds"_a = nb::none())
+      .def("hinge", &EngineHandle::hinge, "threads"_a = 1)
+      .def("expected_loss", &EngineHandle::expected_loss)
+      .def("penalty", &EngineHandle::penalty)
+      .def("certify", &EngineHandle::certify, "threads"_a = 1)
+      .def("rescale", &EngineHandle::rescale, "C"_a)
+      .def("state", &EngineHandle::state)
+      .def("restore", &EngineHandle::restore, "state"_a)
+      .def("size", &EngineHandle::size)
+      .def_prop_ro("C", &EngineHandle::C)
+      .def_prop_ro("weights", &EngineHandle::weights);
+}
+
+}  // namespace mm

@@ -1,0 +1,34 @@
+// Small helpers that the binding files share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "common.hpp"
+
+namespace mm {
+
+namespace nb = nanobind;
+
+template <class T, std::size_t Dim = 1>
+using Array = nb::ndarray<const T, nb::ndim<Dim>, nb::c_contig, nb::device::cpu>;
+
+// Hand a vector over to NumPy without copying it.
+template <class T>
+nb::object to_numpy(std::vector<T>&& values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+inline void require(bool condition, const std::string& message) {
+  if (!condition) throw BadInput(message);
+}
+
+}  // namespace mm

@@ -1,0 +1,53 @@
+// A batch of encoded sequences that Python owns, checked once so that no kernel can read outside.
+#pragma once
+
+#include "bindings.hpp"
+#include "chain.hpp"
+#include "problem.hpp"
+
+namespace mm {
+
+class ChainProblem final : public Problem {
+ public:
+  ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std::int64_t> offsets,
+               std::optional<Array<std::int64_t>> indptr,
+               std::optional<Array<std::uint32_t>> indices, std::optional<Array<float>> values,
+               std::optional<Array<float, 2>> dense32, std::optional<Array<double, 2>> dense64,
+               std::optional<Array<std::int32_t>> labels,
+               std::optional<Array<float>> token_weight, std::optional<Array<double, 2>> cost);
+
+  std::size_t n_examples() const override { return data_.size(); }
+  const Structure<float>* single_precision() override { return chain<float>(); }
+  const Structure<double>* double_precision() override { return chain<double>(); }
+  using Problem::copy_weights;
+  void copy_weights(const Weights<double>& from, Weights<float>& to) override {
+    const std::size_t L = data_.n_labels;
+    const std::size_t wide = padded_labels<double>(L), narrow = padded_labels<float>(L);
+    for (std::size_t row = 0; row < data_.n_rows(); ++row) {
+      const double* source = from.data() + row * wide;
+      std::copy(source, source + L, to.data() + row * narrow);
+    }
+  }
+  const ChainData& data() const { return data_; }
+
+  template <class T>
+  const Chain<T>* chain() {
+    auto& slot = [this]() -> auto& {
+      if constexpr (sizeof(T) == 4) {
+        return single_;
+      } else {
+        return double_;
+      }
+    }();
+    if (slot == nullptr) slot = std::make_unique<Chain<T>>(data_);
+    return slot.get();
+  }
+
+ private:
+  ChainData data_;
+  std::vector<nb::object> owners_;  // keep the arrays alive
+  std::unique_ptr<Chain<float>> single_;
+  std::unique_ptr<Chain<double>> double_;
+};
+
+}  // namespace mm

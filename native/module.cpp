@@ -1,0 +1,23 @@
+// The extension module maxmargin._native.
+#include <nanobind/nanobind.h>
+
+#include "common.hpp"
+
+namespace mm {
+void bind_chain(nanobind::module_& m);
+void bind_encode(nanobind::module_& m);
+void bind_engine(nanobind::module_& m);
+}  // namespace mm
+
+NB_MODULE(_native, m) {
+  nanobind::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const mm::BadInput& error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    }
+  });
+  mm::bind_encode(m);
+  mm::bind_chain(m);
+  mm::bind_engine(m);
+}

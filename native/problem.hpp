@@ -1,0 +1,34 @@
+// A training or prediction problem as Python holds it: data plus structure, in either precision.
+#pragma once
+
+#include <memory>
+
+#include "structure.hpp"
+
+namespace mm {
+
+class Problem {
+ public:
+  virtual ~Problem() = default;
+  virtual std::size_t n_examples() const = 0;
+  // Built at first use; nullptr where the precision is not offered.
+  virtual const Structure<float>* single_precision() = 0;
+  virtual const Structure<double>* double_precision() = 0;
+
+  // Narrow rebuilt 8-byte weights to an engine's own; layouts may be padded differently.
+  virtual void copy_weights(const Weights<double>& from, Weights<float>& to) = 0;
+  void copy_weights(const Weights<double>& from, Weights<double>& to) {
+    std::copy(from.data(), from.data() + from.size(), to.data());
+  }
+
+  template <class T>
+  const Structure<T>* structure() {
+    if constexpr (sizeof(T) == 4) {
+      return single_precision();
+    } else {
+      return double_precision();
+    }
+  }
+};
+
+}  // namespace mm

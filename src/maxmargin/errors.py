@@ -1,0 +1,51 @@
+"""The exceptions and warnings of maxmargin."""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = [
+    "ConvergenceWarning",
+    "MaxMarginError",
+    "ModelFormatError",
+    "NotCompatibleError",
+    "StructureError",
+]
+
+
+class MaxMarginError(Exception):
+    """Base of every exception that maxmargin itself defines."""
+
+
+class StructureError(MaxMarginError, ValueError):
+    """A method of a structure failed or returned something it must not return.
+
+    Parameters
+    ----------
+    message : str
+        What was found, what was expected, and for which example.
+    method : str or None
+        Name of the structure's method, for example ``"argmax"``.
+    example : int or None
+        Index of the example (position in X and Y).
+
+    Notes
+    -----
+    When a user's method raised, the original exception is the ``__cause__`` of this one, so its
+    traceback is printed first.
+    """
+
+    def __init__(
+        self, message: str, *, method: str | None = None, example: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.method = method
+        self.example = example
+
+
+class ModelFormatError(MaxMarginError, ValueError):
+    """A model file is damaged, truncated, or not a model file of a known version."""
+
+
+class NotCompatibleError(MaxMarginError, ValueError):
+    """Two pieces do not fit together, for example a solver and a structure or a regulariser."""

@@ -1,0 +1,474 @@
+"""Tokens and labels as people write them, turned into encoded batches.
+
+What may be given as ``X`` is a list of sequences, all of one kind:
+
+strings
+    A sequence is a list of tokens; a token is a dict or a collection of strings. Dicts are read as
+    python-crfsuite reads them: ``{"w": "dog"}`` is the feature ``w:dog``; ``{"cap": True}`` the
+    feature ``cap`` and ``{"cap": False}`` none; ``{"len": 3.5}`` the feature ``len`` with the
+    value 3.5; ``{"next": {"w": "barks"}}`` is ``next:w:barks``; ``{"suffix": ["og", "g"]}`` is
+    ``suffix:og`` and ``suffix:g``. In a collection each string is a feature.
+sparse
+    A sequence is a SciPy sparse matrix or array of shape (tokens, features).
+dense
+    A sequence is a numpy array of shape (tokens, features).
+strings+dense, sparse+dense
+    A sequence is a tuple of exactly two parts, the second a 2-d numpy array with one row for each
+    token of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from maxmargin import _native
+from maxmargin._native import Vocabulary
+from maxmargin.features.batch import EncodedBatch
+
+__all__ = ["FeatureEncoder", "check_lengths", "encode_labels", "sequence_lengths"]
+
+_DenseArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+
+_SHAPE = (
+    "expected a list of sequences, where a sequence is a list of tokens (dicts of features or "
+    "lists of feature strings), a (tokens, features) numpy array or SciPy sparse matrix, or a "
+    "tuple of such a list or sparse matrix and such an array"
+)
+_LABEL_SHAPE = (
+    "expected a list of sequences, where a sequence is a list of labels, one for each token"
+)
+_MAX_SPARSE = 2**32 - 1
+_TEXT_KINDS = "OUST"  # of numpy dtypes: objects and the three sorts of strings
+# Rows are checked for NaN in pieces of about this many numbers, to keep the mask small.
+_CHECK_NUMBERS = 1 << 20
+
+
+def _a(thing: object) -> str:
+    if thing is None:
+        return "None"
+    name = type(thing).__name__
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+
+
+def _is_pair(sequence: object) -> bool:
+    """Whether a sequence is given in two parts: a tuple of two, the second a 2-d array."""
+    return (
+        isinstance(sequence, tuple)
+        and len(sequence) == 2
+        and isinstance(sequence[1], np.ndarray)
+        and sequence[1].ndim == 2
+    )
+
+
+def _kind(sequence: object, index: int) -> str:
+    """Kind of one sequence; "strings" is also whatever native code will refuse."""
+    if type(sequence) is list:
+        return "strings"
+    if isinstance(sequence, np.ndarray):
+        # Arrays of objects or strings are collections of tokens.
+        return "strings" if sequence.dtype.kind in _TEXT_KINDS else "dense"
+    if scipy.sparse.issparse(sequence):
+        return "sparse"
+    if isinstance(sequence, tuple) and _is_pair(sequence):
+        first = _kind(sequence[0], index)
+        if first not in ("strings", "sparse"):
+            raise ValueError(
+                f"sequence {index} is a tuple whose first part is of kind {first}; "
+                "expected (list of tokens or sparse matrix, dense array)"
+            )
+        return f"{first}+dense"
+    return "strings"
+
+
+def _as_list(name: str, data: object, shape: str, min_ndim: int) -> list[Any]:
+    """Whatever holds the sequences, as a list; the sequences themselves are left alone.
+
+    An array of numbers must have ``min_ndim`` dimensions.
+    """
+    if isinstance(data, list):
+        sequences = data
+    elif isinstance(data, str | bytes | dict | set | frozenset) or scipy.sparse.issparse(data):
+        raise TypeError(f"{name} is {_a(data)}; {shape}")
+    elif isinstance(data, np.ndarray) and data.ndim < (
+        1 if data.dtype.kind in _TEXT_KINDS else min_ndim
+    ):
+        raise ValueError(f"{name} is a {data.ndim}-d array of {data.dtype}; {shape}")
+    elif hasattr(data, "__len__") and (hasattr(data, "__iter__") or hasattr(data, "__getitem__")):
+        sequences = list(data)  # type: ignore[call-overload]
+    else:
+        raise TypeError(f"{name} is {_a(data)}; {shape}")
+    if not sequences:
+        raise ValueError(f"{name} is empty; expected at least one sequence")
+    return sequences
+
+
+def _kind_of_all(sequences: list[Any]) -> str:
+    kind = _kind(sequences[0], 0)
+    for i, sequence in enumerate(sequences):
+        if type(sequence) is list and kind == "strings":
+            continue
+        other = _kind(sequence, i)
+        if other != kind:
+            raise ValueError(
+                f"sequence {i} ({_a(sequence)}) is of kind {other}, sequence 0 "
+                f"({_a(sequences[0])}) of kind {kind}; expected all sequences to be of one kind"
+            )
+    return kind
+
+
+def _offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _place(offsets: NDArray[np.int64], token: int) -> str:
+    """Where a token is, in words."""
+    sequence = int(np.searchsorted(offsets, token, side="right")) - 1
+    return f"sequence {sequence}, token {token - int(offsets[sequence])}"
+
+
+def _n_columns(sequence: Any, index: int, what: str) -> int:
+    if sequence.ndim != 2:
+        raise ValueError(
+            f"sequence {index} is a {sequence.ndim}-d {what}; "
+            "expected a 2-d one, (tokens, features)"
+        )
+    return int(sequence.shape[1])
+
+
+def _check_numbers(sequence: Any, index: int, what: str, expected: int) -> None:
+    """Check the shape and type of one array or sparse matrix."""
+    found = _n_columns(sequence, index, what)
+    if sequence.shape[0] == 0:
+        raise ValueError(f"sequence {index} is empty; expected at least one token")
+    if found == 0 or found != expected:
+        wanted = expected if expected > 0 else "at least one"
+        raise ValueError(f"sequence {index} has {found} columns in its {what}; expected {wanted}")
+    masked = "masked " if isinstance(sequence, np.ma.MaskedArray) else ""
+    if masked or sequence.dtype.kind not in "biuf":
+        raise TypeError(
+            f"sequence {index} is a {masked}{what} of {sequence.dtype}; expected real numbers"
+        )
+
+
+def _encode_dense(
+    sequences: list[NDArray[Any]], n_columns: int | None
+) -> tuple[NDArray[np.int64], _DenseArray]:
+    what = "dense array"
+    if n_columns is None:
+        n_columns = _n_columns(sequences[0], 0, what)
+    dtypes: set[np.dtype[Any]] = set()
+    for i, sequence in enumerate(sequences):
+        _check_numbers(sequence, i, what, n_columns)
+        dtypes.add(sequence.dtype)
+    double = any(d.kind == "f" and d.itemsize > 4 for d in dtypes)
+    offsets = _offsets([len(sequence) for sequence in sequences])
+    shape = (int(offsets[-1]), n_columns)
+    dense: _DenseArray = np.empty(shape, np.float64) if double else np.empty(shape, np.float32)
+    with np.errstate(over="ignore"):  # What overflows is found and named below.
+        np.concatenate(sequences, axis=0, out=dense, casting="same_kind")
+    step = max(1, _CHECK_NUMBERS // n_columns)
+    for begin in range(0, len(dense), step):
+        finite = np.isfinite(dense[begin : begin + step])
+        if not finite.all():
+            row, column = (int(k) for k in np.argwhere(~finite)[0])
+            raise ValueError(
+                f"{_place(offsets, begin + row)}, column {column}: "
+                f"found {dense[begin + row, column]}; expected a finite number"
+            )
+    return offsets, dense
+
+
+def _encode_sparse(
+    matrices: list[Any], n_columns: int | None
+) -> tuple[
+    NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None, int
+]:
+    what = "sparse matrix"
+    if n_columns is None:
+        n_columns = _n_columns(matrices[0], 0, what)
+    if n_columns > _MAX_SPARSE:
+        raise ValueError(f"sequence 0 has {n_columns} columns; expected at most {_MAX_SPARSE}")
+    rows = []
+    for i, matrix in enumerate(matrices):
+        _check_numbers(matrix, i, what, n_columns)
+        # To floats first: duplicates of bools or small ints would be added within their type.
+        rows.append(matrix.astype(np.float64, copy=False).tocsr())
+    offsets = _offsets([matrix.shape[0] for matrix in rows])
+    # SciPy's own vstack is wrong for matrices whose arrays are longer than they need to be.
+    indptr = np.zeros(int(offsets[-1]) + 1, dtype=np.int64)
+    np.cumsum(np.concatenate([np.diff(m.indptr) for m in rows]), out=indptr[1:])
+    together = scipy.sparse.csr_array(
+        (
+            np.concatenate([m.data[: m.indptr[-1]] for m in rows]),
+            np.concatenate([m.indices[: m.indptr[-1]] for m in rows]),
+            indptr,
+        ),
+        shape=(int(offsets[-1]), n_columns),
+    )
+    together.check_format(full_check=True)
+    together.sum_duplicates()
+    with np.errstate(over="ignore"):
+        together.data = together.data.astype(np.float32)
+    finite = np.isfinite(together.data)
+    if not finite.all():
+        k = int(np.argmin(finite))
+        token = int(np.searchsorted(together.indptr, k, side="right")) - 1
+        raise ValueError(
+            f"{_place(offsets, token)}, column {int(together.indices[k])}: found "
+            f"{together.data[k]}; expected a finite number that fits a 4-byte float"
+        )
+    together.eliminate_zeros()
+    values = together.data
+    return (
+        offsets,
+        together.indptr.astype(np.int64),
+        together.indices.astype(np.uint32),
+        None if (values == 1).all() else values,
+        n_columns,
+    )
+
+
+class FeatureEncoder:
+    """Turns what people write as ``X`` into an :class:`~maxmargin.features.EncodedBatch`.
+
+    The first call, :meth:`fit_transform`, fixes the kind of ``X`` and the features; later calls of
+    :meth:`transform` expect the same kind. Strings that were not seen by ``fit_transform`` are
+    ignored by ``transform``; a different number of columns is an error.
+
+    Attributes
+    ----------
+    kind : str or None
+        "strings", "sparse", "dense", "strings+dense" or "sparse+dense"; None before fitting.
+    vocabulary : Vocabulary or None
+        The features of kind "strings", by number.
+    n_sparse, n_dense : int
+        Number of sparse and of dense features.
+
+    Examples
+    --------
+    >>> encoder = FeatureEncoder()
+    >>> batch = encoder.fit_transform([[{"w": "dogs"}, {"w": "bark", "last": True}]])
+    >>> encoder.feature_names()
+    ['w:dogs', 'w:bark', 'last']
+    >>> batch.indices
+    array([0, 1, 2], dtype=uint32)
+    """
+
+    kind: str | None
+    vocabulary: Vocabulary | None
+    n_sparse: int
+    n_dense: int
+
+    def __init__(self) -> None:
+        self.kind = None
+        self.vocabulary = None
+        self.n_sparse = 0
+        self.n_dense = 0
+
+    def fit_transform(self, X: Any) -> EncodedBatch:
+        """Learn the features of ``X`` and encode it; what was learned before is forgotten.
+
+        After an error the encoder is as it was before.
+
+        Parameters
+        ----------
+        X : list of sequences
+            See the description of this module.
+
+        Returns
+        -------
+        EncodedBatch
+        """
+        sequences = _as_list("X", X, _SHAPE, 3)
+        kind = _kind_of_all(sequences)
+        vocabulary = Vocabulary() if kind.startswith("strings") else None
+        batch = self._encode(sequences, kind, vocabulary, grow=True)
+        self.kind = kind
+        self.vocabulary = vocabulary
+        self.n_sparse = batch.n_sparse
+        self.n_dense = batch.n_dense
+        return batch
+
+    def transform(self, X: Any) -> EncodedBatch:
+        """Encode ``X`` with the features that are known; unknown ones are ignored.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Of the same kind as what the encoder was fitted to. For arrays and sparse matrices the
+            number of columns must be the same too.
+
+        Returns
+        -------
+        EncodedBatch
+        """
+        if self.kind is None:
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this FeatureEncoder is not fitted; call fit_transform first")
+        sequences = _as_list("X", X, _SHAPE, 3)
+        kind = _kind_of_all(sequences)
+        if kind != self.kind:
+            raise ValueError(
+                f"X is of kind {kind} (sequence 0 is {_a(sequences[0])}); expected kind "
+                f"{self.kind}, to which the encoder was fitted"
+            )
+        return self._encode(sequences, kind, self.vocabulary, grow=False)
+
+    def feature_names(self) -> list[str]:
+        """Names of the features, the sparse ones first.
+
+        Columns of arrays have no names of their own; they are called "sparse:0", "sparse:1", ...
+        and "dense:0", "dense:1", ...
+        """
+        if self.vocabulary is not None:
+            names = self.vocabulary.names()
+        else:
+            names = [f"sparse:{j}" for j in range(self.n_sparse)]
+        return names + [f"dense:{j}" for j in range(self.n_dense)]
+
+    def _encode(
+        self, sequences: list[Any], kind: str, vocabulary: Vocabulary | None, *, grow: bool
+    ) -> EncodedBatch:
+        first = kind.removesuffix("+dense")
+        sparse_part = dense_part = sequences
+        if first != kind:
+            sparse_part = [sequence[0] for sequence in sequences]
+            dense_part = [sequence[1] for sequence in sequences]
+        dense: _DenseArray | None = None
+        offsets: NDArray[np.int64] | None = None
+        if kind.endswith("dense"):
+            offsets, dense = _encode_dense(dense_part, None if grow else self.n_dense)
+        if first == "dense":
+            assert offsets is not None
+            return EncodedBatch(offsets, 0, dense=dense)
+        if vocabulary is not None:
+            sparse_offsets, indptr, indices, values = _native.encode_tokens(
+                sparse_part, vocabulary, grow
+            )
+            n_sparse = len(vocabulary)
+        else:
+            sparse_offsets, indptr, indices, values, n_sparse = _encode_sparse(
+                sparse_part, None if grow else self.n_sparse
+            )
+        if offsets is not None and not np.array_equal(offsets, sparse_offsets):
+            found, wanted = np.diff(offsets), np.diff(sparse_offsets)
+            i = int(np.argmax(found != wanted))
+            raise ValueError(
+                f"sequence {i} has {wanted[i]} tokens in its first part and {found[i]} rows in its "
+                "dense array; expected as many"
+            )
+        return EncodedBatch(sparse_offsets, n_sparse, indptr, indices, values, dense)
+
+
+def sequence_lengths(X: Any) -> NDArray[np.int64]:
+    """Give the number of tokens of each sequence, of whatever kind ``X`` is.
+
+    Parameters
+    ----------
+    X : list of sequences or EncodedBatch
+
+    Returns
+    -------
+    int64 array of shape (n_sequences,)
+    """
+    if isinstance(X, EncodedBatch):
+        return X.lengths
+    return _lengths("X", _as_list("X", X, _SHAPE, 3), _SHAPE)
+
+
+def _lengths(name: str, sequences: list[Any], shape: str) -> NDArray[np.int64]:
+    lengths = []
+    for i, sequence in enumerate(sequences):
+        if type(sequence) is list:
+            lengths.append(len(sequence))
+            continue
+        part = sequence[0] if _is_pair(sequence) else sequence
+        if scipy.sparse.issparse(part):  # Before dicts: a dok_array is one.
+            lengths.append(part.shape[0])
+            continue
+        if isinstance(part, str | bytes | dict):
+            raise TypeError(f"{name}: sequence {i} is {_a(sequence)}; {shape}")
+        try:
+            lengths.append(len(part))
+        except TypeError:
+            raise TypeError(f"{name}: sequence {i} is {_a(sequence)}; {shape}") from None
+    return np.array(lengths, dtype=np.int64)
+
+
+def check_lengths(X: Any, y: Any) -> None:
+    """Make sure that there is a label for every token.
+
+    Parameters
+    ----------
+    X : list of sequences or EncodedBatch
+    y : list of sequences of labels
+
+    Raises
+    ------
+    ValueError
+        If there are not as many sequences, or if a sequence has not as many labels as tokens; the
+        message names the first one.
+    """
+    of_x = sequence_lengths(X)
+    labels = _as_list("y", y, _LABEL_SHAPE, 2)
+    if len(of_x) != len(labels):
+        raise ValueError(f"X has {len(of_x)} sequences and y has {len(labels)}; expected as many")
+    of_y = _lengths("y", labels, _LABEL_SHAPE)
+    if not np.array_equal(of_x, of_y):
+        i = int(np.argmax(of_x != of_y))
+        raise ValueError(
+            f"sequence {i} has {of_x[i]} tokens in X and {of_y[i]} labels in y; "
+            "expected one label for each token"
+        )
+
+
+def encode_labels(
+    y: Any, labels: dict[Any, int] | None = None
+) -> tuple[NDArray[np.int32], list[Any]]:
+    """Turn labels into codes.
+
+    Parameters
+    ----------
+    y : list of sequences of labels
+        Labels are anything hashable: str, int, bool, numpy scalars.
+    labels : dict from label to code, optional
+        The labels that exist. Without it, all labels of ``y`` do, and their codes are given in
+        sorted order, or in the order of appearance if they cannot be sorted.
+
+    Returns
+    -------
+    codes : int32 array of shape (n_tokens,)
+        The codes of the labels of all sequences, one after the other.
+    classes : list
+        The label of each code.
+
+    Raises
+    ------
+    ValueError
+        If a label is not in ``labels``; the message names sequence, token and label.
+    """
+    sequences = _as_list("y", y, _LABEL_SHAPE, 2)
+    # Arrays go over to Python objects at once; lists are left to native code.
+    if any(isinstance(sequence, np.ndarray) for sequence in sequences):
+        sequences = [s.tolist() if isinstance(s, np.ndarray) else s for s in sequences]
+    if labels is not None:
+        _, codes = _native.encode_labels(sequences, labels, False)
+        return codes, sorted(labels, key=labels.__getitem__)
+    found: dict[Any, int] = {}
+    _, codes = _native.encode_labels(sequences, found, True)
+    classes = [label.item() if isinstance(label, np.generic) else label for label in found]
+    try:
+        order = sorted(range(len(classes)), key=lambda k: classes[k])
+    except TypeError:
+        return codes, classes
+    new_codes = np.empty(len(order), dtype=np.int32)
+    new_codes[order] = np.arange(len(order), dtype=np.int32)
+    return new_codes[codes], [classes[k] for k in order]
