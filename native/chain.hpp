@@ -10,8 +10,8 @@
 #include <bit>
 #include <limits>
 
+#include "chain_cells.hpp"
 #include "kernels.hpp"
-#include "structure.hpp"
 #include "token_gram.hpp"
 
 namespace mm {
@@ -28,21 +28,25 @@ template <class T>
 class Chain final : public Structure<T> {
  public:
   using Base = Structure<T>;
+  using Fresh = typename Base::Fresh;
+
+  // A cell of the part being visited.
+  struct Cell {
+    double gain;  // F of differing from the truth here and nowhere else
+    double best;  // F of the best output that ends with this cell (recombine)
+    std::uint32_t token, label, truth;
+    std::int32_t from;  // the cell chosen before this one, -1: none
+  };
 
   struct Scratch final : Base::Workspace {
-    AlignedArray<T> S, D, lower, upper;
-    std::vector<std::uint32_t> y;            // labels of the best path
-    std::vector<Code> all_cells;
-    struct Node {
-      double score;
-      std::int32_t label, from;
-      std::uint32_t token;
-    };
-    std::vector<Node> nodes;                 // recombine
+    AlignedArray<T> S, D;          // [T][Lp] scores, forward scores
+    AlignedArray<T> lower, upper;  // [Lp] bounds on the transitions of each label
+    std::vector<std::uint32_t> y;  // labels of the best path
     bool bounds_valid = false;
-    std::vector<double> edge;                // [(L + 2) * Lp] scratch of gram, always left zero
-    std::vector<double> cell;                // [T * L] scratch of accumulate, always left zero
-    std::vector<Code> cells;
+    std::vector<double> edge;      // [(L + 2) * Lp] scratch of gram, always left zero
+    std::vector<Cell> cell;        // the cells of the index, with their gains
+    std::vector<double> amount;    // per cell, accumulate
+    std::vector<Code> cells;       // index
     TokenGramBuilder gram_builder;
 
     void reserve(std::size_t tokens, std::size_t Lp) {
@@ -57,11 +61,12 @@ class Chain final : public Structure<T> {
   explicit Chain(const ChainData& data)
       : data_(data), L_(data.n_labels), Lp_(padded_labels<T>(data.n_labels)), grams_(data.size()) {
     label_bits_ = static_cast<int>(std::bit_width(L_ - 1));
+    const std::uint64_t longest = std::uint64_t{1} << (32 - label_bits_);
     for (std::size_t i = 0; i < data.size(); ++i) {
-      if (data.length(i) > (std::uint64_t{1} << (32 - label_bits_))) {
+      if (data.length(i) > longest) {
         throw BadInput("sequence " + std::to_string(i) + " has " + std::to_string(data.length(i)) +
                        " tokens; with " + std::to_string(L_) + " labels at most " +
-                       std::to_string(std::uint64_t{1} << (32 - label_bits_)) + " fit");
+                       std::to_string(longest) + " fit");
       }
     }
   }
@@ -83,289 +88,59 @@ class Chain final : public Structure<T> {
     static_cast<Scratch&>(base).bounds_valid = false;
   }
 
+  std::size_t cache_bytes() const override {
+    std::size_t bytes = grams_.capacity() * sizeof(grams_[0]);
+    for (std::size_t i = 0; i < grams_.size(); ++i) {
+      if (grams_[i] != nullptr) bytes += triangle(data_.length(i)) * sizeof(float);
+    }
+    return bytes;
+  }
+
+  // ---- the oracle ------------------------------------------------------------------------------
+
   Found oracle(typename Base::Workspace& base, std::size_t i, const T* w) const override {
     Scratch& ws = static_cast<Scratch&>(base);
     load_all(ws, i, w);
     augment(ws, i);
     decode(ws, i, edges(w));
-    // The code and, in double precision along the few tokens that differ, F and the loss.
-    const std::size_t first = std::size_t(data_.offsets[i]), n = data_.length(i);
-    Found found;
+    const std::int32_t* truth = data_.labels + data_.offsets[i];
     ws.code.clear();
-    for (std::size_t t = 0; t < n; ++t) {
-      const std::uint32_t truth = std::uint32_t(data_.labels[first + t]);
-      if (ws.y[t] == truth) continue;
+    for (std::size_t t = 0; t < data_.length(i); ++t) {
+      if (ws.y[t] == std::uint32_t(truth[t])) continue;
       ws.code.push_back(static_cast<Code>(t << label_bits_) | ws.y[t]);
-      found.loss += data_.token_loss(first + t, truth, ws.y[t]);
     }
-    found.truth = ws.code.empty();
-    if (!found.truth) found.F = augmented_margin(ws, i, w, ws.code);
-    return found;
-  }
-
-  // In edges: edge t joins token t - 1 to token t.
-  Extent extent(std::size_t, CodeView plane) const override {
-    return {plane.front() >> label_bits_, (plane.back() >> label_bits_) + 1};
-  }
-  std::size_t first_piece(CodeView code) const override {
-    std::size_t k = 1;
-    while (k < code.size() && (code[k] >> label_bits_) == (code[k - 1] >> label_bits_) + 1) ++k;
-    return k;
-  }
-
-  void index(CodeView plane, std::vector<Code>& cells) const override {
-    const std::size_t old = cells.size();
-    cells.insert(cells.end(), plane.begin(), plane.end());
-    std::inplace_merge(cells.begin(), cells.begin() + std::ptrdiff_t(old), cells.end());
-    cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
-  }
-
-  void join_index(CodeView a, CodeView b, std::vector<Code>& cells) const override {
-    cells.assign(a.begin(), a.end());
-    cells.insert(cells.end(), b.begin(), b.end());
-  }
-
-  bool valid(std::size_t i, CodeView code) const override {
-    for (std::size_t k = 1; k < code.size(); ++k) {
-      if ((code[k - 1] >> label_bits_) >= (code[k] >> label_bits_)) return false;
-    }
-    return !code.empty() && valid_index(i, code);
-  }
-  bool valid_index(std::size_t i, CodeView cells) const override {
-    const std::size_t n = data_.length(i);
-    for (std::size_t k = 0; k < cells.size(); ++k) {
-      const std::size_t t = cells[k] >> label_bits_, l = std::size_t(label_of(cells[k]));
-      if (t >= n || l >= L_) return false;
-      if (l == std::size_t(data_.labels[std::size_t(data_.offsets[i]) + t])) return false;
-      if (k > 0 && cells[k - 1] >= cells[k]) return false;
-    }
-    return true;
-  }
-
-  std::size_t cache_bytes() const override {
-    std::size_t bytes = grams_.capacity() * sizeof(grams_[0]);
-    for (std::size_t i = 0; i < grams_.size(); ++i) {
-      if (grams_[i] != nullptr) bytes += data_.length(i) * (data_.length(i) + 1) / 2 * sizeof(float);
-    }
-    return bytes;
-  }
-
-  // Viterbi over the tokens at which some plane differs from the truth and the labels seen there;
-  // everything else stays at the truth, so runs of such tokens are independent of each other.
-  Found recombine(typename Base::Workspace& base, std::size_t i, const T* w,
-                  CodeView cells) const override {
-    Scratch& ws = static_cast<Scratch&>(base);
-    const std::size_t first = std::size_t(data_.offsets[i]), n = data_.length(i);
-    const std::int32_t* truth = data_.labels + first;
-    const T* A = w + data_.row_transition() * Lp_;
-    const T* start = w + data_.row_start() * Lp_;
-    const T* end = w + data_.row_end() * Lp_;
-    load_cells(ws, i, w, cells);
     Found found;
-    found.fresh = true;
-    ws.code.clear();
-    auto& node = ws.nodes;
-    node.clear();
-    std::size_t at = 0;
-    while (at < cells.size()) {
-      // One run of consecutive tokens. Scores are relative to the truth's.
-      const std::size_t run = node.size();
-      std::size_t previous = run, current = run;
-      std::size_t t = cells[at] >> label_bits_;
-      const std::size_t begin = t;
-      for (;;) {
-        const std::int32_t y = truth[t];
-        const T* row = ws.S.data() + t * Lp_;
-        const double edge = t == begin ? 0.0 : double(A[std::size_t(truth[t - 1]) * Lp_ + std::size_t(y)]);
-        current = node.size();
-        const auto push = [&](std::int32_t label) {
-          double best;
-          std::int32_t from = -1;
-          const double gain = double(row[label]) - double(row[y]);
-          if (t == begin) {
-            best = t == 0 ? double(start[label]) - double(start[y])
-                          : double(A[std::size_t(truth[t - 1]) * Lp_ + std::size_t(label)]) -
-                                double(A[std::size_t(truth[t - 1]) * Lp_ + std::size_t(y)]);
-          } else {
-            best = -std::numeric_limits<double>::infinity();
-            for (std::size_t k = previous; k < current; ++k) {
-              const double x = node[k].score + double(A[std::size_t(node[k].label) * Lp_ + std::size_t(label)]);
-              if (x > best) best = x, from = static_cast<std::int32_t>(k);
-            }
-            best -= edge;
-          }
-          node.push_back({best + gain, label, from, static_cast<std::uint32_t>(t)});
-        };
-        push(y);
-        for (; at < cells.size() && (cells[at] >> label_bits_) == t; ++at) push(label_of(cells[at]));
-        previous = current;
-        if (at < cells.size() && (cells[at] >> label_bits_) == t + 1) {
-          ++t;
-        } else {
-          break;
-        }
-      }
-      // Leave the run.
-      std::size_t arg = current;
-      double top = 0.0;
-      const std::int32_t y = truth[t];
-      for (std::size_t k = current; k < node.size(); ++k) {
-        const std::int32_t l = node[k].label;
-        const double out = t + 1 == n ? double(end[l]) - double(end[y])
-                                      : double(A[std::size_t(l) * Lp_ + std::size_t(truth[t + 1])]) -
-                                            double(A[std::size_t(y) * Lp_ + std::size_t(truth[t + 1])]);
-        const double x = node[k].score + out;
-        if (k == current || x > top) top = x, arg = k;
-      }
-      const std::size_t mark = ws.code.size();
-      for (std::int32_t k = static_cast<std::int32_t>(arg); k >= 0; k = node[std::size_t(k)].from) {
-        const auto& v = node[std::size_t(k)];
-        if (v.label == truth[v.token]) continue;
-        ws.code.push_back(static_cast<Code>(v.token << label_bits_) | static_cast<Code>(v.label));
-        found.loss += data_.token_loss(first + v.token, std::size_t(truth[v.token]), std::size_t(v.label));
-      }
-      std::reverse(ws.code.begin() + std::ptrdiff_t(mark), ws.code.end());
-      found.F += top;
-    }
     found.truth = ws.code.empty();
+    if (found.truth) return found;
+    // F in double precision, along the few tokens and edges that differ.
+    for (const Code c : ws.code) {
+      const T* row = ws.S.data() + (c >> label_bits_) * Lp_;
+      found.F += double(row[label_of(c)]) - double(row[truth[c >> label_bits_]]);
+    }
+    for_edges(i, ws.code, [&](std::size_t j, double sign) { found.F -= sign * double(w[j]); });
     return found;
-  }
-
-  void margins(typename Base::Workspace& base, std::size_t i, const T* w,
-               std::span<const CodeView> planes, std::span<const double> /*losses*/, bool fresh,
-               double* F) const override {
-    Scratch& ws = static_cast<Scratch&>(base);
-    if (!fresh) {
-      ws.all_cells.clear();
-      for (const CodeView plane : planes) index(plane, ws.all_cells);
-      load_cells(ws, i, w, ws.all_cells);
-    }
-    for (std::size_t k = 0; k < planes.size(); ++k) {
-      F[k] = planes[k].empty() ? 0.0 : augmented_margin(ws, i, w, planes[k]);
-    }
-  }
-
-  double loss(std::size_t i, CodeView plane) const override {
-    const std::size_t first = std::size_t(data_.offsets[i]);
-    double sum = 0.0;
-    for (const Code c : plane) {
-      const std::size_t token = first + (c >> label_bits_);
-      sum += data_.token_loss(token, std::size_t(data_.labels[token]), std::size_t(label_of(c)));
-    }
-    return sum;
-  }
-
-  void gram(typename Base::Workspace& base, std::size_t i, CodeView a,
-            std::span<const CodeView> planes, double* row) const override {
-    Scratch& ws = static_cast<Scratch&>(base);
-    const std::size_t first = std::size_t(data_.offsets[i]);
-    const std::int32_t* truth = data_.labels + first;
-    const float* G = token_gram(ws, i);
-    ws.edge.resize((L_ + 2) * Lp_);
-    const std::size_t base_edge = data_.row_transition() * Lp_;
-    for_edges(i, a, [&](std::size_t j, double sign) { ws.edge[j - base_edge] += sign; });
-    for (std::size_t k = 0; k < planes.size(); ++k) {
-      double sum = 0.0;
-      for (const Code cb : planes[k]) {
-        const std::size_t s = cb >> label_bits_;
-        const std::int32_t lb = label_of(cb), ys = truth[s];
-        for (const Code ca : a) {
-          const std::size_t t = ca >> label_bits_;
-          const std::int32_t la = label_of(ca), yt = truth[t];
-          const int shared = (yt == ys) - (yt == lb) - (la == ys) + (la == lb);
-          if (shared == 0) continue;
-          const double dot = G != nullptr
-                                 ? double(t >= s ? G[t * (t + 1) / 2 + s] : G[s * (s + 1) / 2 + t])
-                                 : data_.token_dot(first + s, first + t);
-          sum += shared * dot;
-        }
-      }
-      for_edges(i, planes[k], [&](std::size_t j, double sign) { sum += sign * ws.edge[j - base_edge]; });
-      row[k] = sum;
-    }
-    for_edges(i, a, [&](std::size_t j, double) { ws.edge[j - base_edge] = 0.0; });
-  }
-
-  void accumulate(typename Base::Workspace& base, std::size_t i, std::span<const CodeView> planes,
-                  const double* coef, Weights<T>& weights) const override {
-    Scratch& ws = static_cast<Scratch&>(base);
-    const std::size_t first = std::size_t(data_.offsets[i]), n = data_.length(i);
-    if (ws.cell.size() < n * L_) ws.cell.resize(n * L_);
-    ws.cells.clear();
-    for (std::size_t k = 0; k < planes.size(); ++k) {
-      if (coef[k] == 0.0) continue;
-      for (const Code c : planes[k]) {
-        const std::size_t t = c >> label_bits_;
-        add_cell(ws, t, std::size_t(label_of(c)), -coef[k]);
-        add_cell(ws, t, std::size_t(data_.labels[first + t]), coef[k]);
-      }
-      for_edges(i, planes[k], [&](std::size_t j, double sign) {
-        weights.add(j, static_cast<T>(sign * coef[k]));
-      });
-      ws.bounds_valid = false;
-    }
-    // Cells of one token stand together only within a plane; sorting brings them together over
-    // all planes, so that each weight row is visited once.
-    std::sort(ws.cells.begin(), ws.cells.end());
-    for (std::size_t at = 0; at < ws.cells.size();) {
-      const std::size_t t = ws.cells[at] / L_;
-      std::uint32_t label[kTogether];
-      T amount[kTogether];
-      std::size_t n_labels = 0;
-      for (; at < ws.cells.size() && ws.cells[at] / L_ == t; ++at) {
-        const Code c = ws.cells[at];
-        const double a = ws.cell[c];
-        ws.cell[c] = 0.0;
-        if (a == 0.0) continue;
-        label[n_labels] = static_cast<std::uint32_t>(c - t * L_);
-        amount[n_labels++] = static_cast<T>(a);
-        if (n_labels == kTogether) {
-          add_token(first + t, label, amount, n_labels, weights);
-          n_labels = 0;
-        }
-      }
-      add_token(first + t, label, amount, n_labels, weights);
-    }
-  }
-
-  void prefetch_example(std::size_t i, int stage) const override {
-    if (stage == 0) {
-      mm::prefetch(&data_.offsets[i]);
-    } else {
-      const std::size_t first = std::size_t(data_.offsets[i]), n = data_.length(i);
-      prefetch_range(data_.labels + first, std::min<std::size_t>(n * 4, 512));
-      if (!data_.indptr.empty()) prefetch_range(&data_.indptr[first], std::min<std::size_t>(n * 8, 512));
-    }
-  }
-  void prefetch_part(std::size_t i, CodeView cells, const T* w, int stage) const override {
-    if (data_.indptr.empty()) return;
-    const std::size_t first = std::size_t(data_.offsets[i]);
-    for (std::size_t at = 0; at < cells.size();) {
-      const std::size_t t = cells[at] >> label_bits_;
-      const std::int64_t begin = data_.indptr[first + t], end = data_.indptr[first + t + 1];
-      if (stage == 0) {
-        prefetch_range(&data_.indices[std::size_t(begin)], std::size_t(end - begin) * 4);
-        while (at < cells.size() && (cells[at] >> label_bits_) == t) ++at;
-        continue;
-      }
-      const std::size_t truth = std::size_t(data_.labels[first + t]);
-      const std::size_t mark = at;
-      for (std::int64_t e = begin; e < end; ++e) {
-        const T* row = w + std::size_t(data_.indices[e]) * Lp_;
-        mm::prefetch(row + truth);
-        for (at = mark; at < cells.size() && (cells[at] >> label_bits_) == t; ++at) {
-          mm::prefetch(row + label_of(cells[at]));
-        }
-      }
-      while (at < cells.size() && (cells[at] >> label_bits_) == t) ++at;
-    }
   }
 
   // Scores of every label at every token of example i, without loss: fills ws.S.
   void load_all(Scratch& ws, std::size_t i, const T* w) const {
-    const std::size_t first = std::size_t(data_.offsets[i]), n = data_.length(i);
+    const std::size_t token = std::size_t(data_.offsets[i]), n = data_.length(i);
     ws.reserve(n, Lp_);
-    load_tokens(w, first, n, ws.S.data());
+    T* S = ws.S.data();
+    const auto& kernel = kernels<T>();
+    if (!data_.indptr.empty()) {
+      kernel.emissions(w, Lp_, data_.indptr.data() + token, data_.indices.data(), data_.values, n,
+                       data_.indptr[token + n], S);
+    } else {
+      std::fill(S, S + n * Lp_, T(0));
+    }
+    const T* rows = w + data_.row_dense() * Lp_;
+    const std::size_t d = data_.n_dense;
+    if (data_.dense32 != nullptr) {
+      kernel.dense_emissions_f32(rows, Lp_, data_.dense32 + token * d, d, n, S);
+    }
+    if (data_.dense64 != nullptr) {
+      kernel.dense_emissions_f64(rows, Lp_, data_.dense64 + token * d, d, n, S);
+    }
   }
 
   Edges<T> edges(const T* w) const {
@@ -386,160 +161,263 @@ class Chain final : public Structure<T> {
 
   // Best path under ws.S and the edges: fills ws.y; returns its score.
   double decode(Scratch& ws, std::size_t i, const Edges<T>& edge) const {
-    const std::size_t n = data_.length(i);
-    const T* A = edge.A;
-    const T* end = edge.end;
     forward(ws, i, edge);
+    const std::size_t n = data_.length(i);
     const T* D = ws.D.data();
-    // Back-pointers are found again along the one best path only.
-    const T* final_row = D + (n - 1) * Lp_;
+    const T* last = D + (n - 1) * Lp_;
     std::size_t best = 0;
     for (std::size_t l = 1; l < L_; ++l) {
-      if (final_row[l] + end[l] > final_row[best] + end[best]) best = l;
+      if (last[l] + edge.end[l] > last[best] + edge.end[best]) best = l;
     }
-    const double score = double(final_row[best] + end[best]);
+    const double score = double(last[best] + edge.end[best]);
     ws.y[n - 1] = static_cast<std::uint32_t>(best);
+    // Back-pointers are found again along the one best path only. A predecessor that gives back
+    // the very number which the maximum gave is a maximiser; the truth nearly always does, and
+    // that costs one comparison which the processor can foresee.
     const std::int32_t* guess = data_.labels != nullptr ? data_.labels + data_.offsets[i] : nullptr;
     for (std::size_t t = n - 1; t > 0; --t) {
       const T* prev = D + (t - 1) * Lp_;
-      const T* column = A + best;
-      // A predecessor that gives back the very number which the maximum gave is a maximiser. The
-      // truth nearly always does, and costs one comparison that the processor can foresee.
-      if (guess != nullptr) {
-        const std::size_t p = std::size_t(guess[t - 1]);
-        if ((prev[p] + column[p * Lp_]) + ws.S[t * Lp_ + best] == D[t * Lp_ + best]) {
-          best = p;
-          ws.y[t - 1] = static_cast<std::uint32_t>(p);
-          continue;
+      const T* column = edge.A + best;
+      std::size_t p = guess != nullptr ? std::size_t(guess[t - 1]) : 0;
+      if (guess == nullptr ||
+          (prev[p] + column[p * Lp_]) + ws.S[t * Lp_ + best] != D[t * Lp_ + best]) {
+        p = 0;
+        T top = prev[0] + column[0];
+        for (std::size_t q = 1; q < L_; ++q) {
+          const T x = prev[q] + column[q * Lp_];
+          if (x > top) top = x, p = q;
         }
       }
-      std::size_t arg = 0;
-      T top = prev[0] + column[0];
-      for (std::size_t p = 1; p < L_; ++p) {
-        const T x = prev[p] + column[p * Lp_];
-        if (x > top) top = x, arg = p;
-      }
-      best = arg;
-      ws.y[t - 1] = static_cast<std::uint32_t>(best);
+      best = p;
+      ws.y[t - 1] = static_cast<std::uint32_t>(p);
     }
     return score;
   }
 
- private:
-  std::int32_t label_of(Code c) const { return std::int32_t(c & ((Code{1} << label_bits_) - 1)); }
+  // ---- planes ----------------------------------------------------------------------------------
 
-  void load_tokens(const T* w, std::size_t token, std::size_t n, T* S) const {
-    const auto& kernel = kernels<T>();
-    if (!data_.indptr.empty()) {
-      kernel.emissions(w, Lp_, data_.indptr.data() + token, data_.indices.data(), data_.values, n,
-                       data_.indptr[token + n], S);
-    } else {
-      std::fill(S, S + n * Lp_, T(0));
-    }
-    const T* wd = w + data_.row_dense() * Lp_;
-    if (data_.dense32 != nullptr) {
-      kernel.dense_emissions_f32(wd, Lp_, data_.dense32 + token * data_.n_dense, data_.n_dense, n, S);
-    }
-    if (data_.dense64 != nullptr) {
-      kernel.dense_emissions_f64(wd, Lp_, data_.dense64 + token * data_.n_dense, data_.n_dense, n, S);
-    }
-  }
-
-  // S[t][l] += loss of label l at token t.
-  void augment(Scratch& ws, std::size_t i) const {
-    const std::size_t first = std::size_t(data_.offsets[i]), n = data_.length(i);
-    for (std::size_t t = 0; t < n; ++t) augment_token(ws, first, t);
-  }
-  void augment_token(Scratch& ws, std::size_t first, std::size_t t) const {
-    T* row = ws.S.data() + t * Lp_;
-    const std::size_t truth = std::size_t(data_.labels[first + t]);
-    const T weight = data_.token_weight != nullptr ? T(data_.token_weight[first + t]) : T(1);
-    if (data_.cost == nullptr) {
-      row[truth] -= weight;  // one less for the truth is one more for the others
-    } else {
-      const double* cost = data_.cost + truth * L_;
-      for (std::size_t l = 0; l < L_; ++l) row[l] += weight * T(cost[l]);
-    }
-  }
-
-  // The augmented scores of these cells and of the truth at their tokens; other labels of the
-  // row are left undefined. Reads only the labels asked for: with the frequent labels first, they
-  // mostly share one cache line of each weight row.
-  void load_cells(Scratch& ws, std::size_t i, const T* w, CodeView cells) const {
-    const std::size_t first = std::size_t(data_.offsets[i]);
-    ws.reserve(data_.length(i), Lp_);
-    for (std::size_t at = 0; at < cells.size();) {
-      const std::size_t t = cells[at] >> label_bits_, token = first + t;
-      const std::size_t truth = std::size_t(data_.labels[token]);
-      std::uint32_t label[kTogether];
-      T* row = ws.S.data() + t * Lp_;
-      bool more = true;
-      std::size_t n = 0;
-      label[n++] = std::uint32_t(truth);
-      while (more) {
-        while (n < kTogether && at < cells.size() && (cells[at] >> label_bits_) == t) {
-          label[n++] = std::uint32_t(label_of(cells[at++]));
-        }
-        more = at < cells.size() && (cells[at] >> label_bits_) == t;
-        score_labels(w, token, label, n, row);
-        for (std::size_t k = 0; k < n; ++k) {
-          row[label[k]] += static_cast<T>(data_.token_loss(token, truth, label[k]));
-        }
-        n = 0;
-      }
-    }
-  }
-  static constexpr std::size_t kTogether = 4;
-
-  // row[label[k]] = score of label[k] at a token, for up to kTogether labels.
-  void score_labels(const T* w, std::size_t token, const std::uint32_t* label, std::size_t n, T* row) const {
-    switch (n) {
-      case 1: return score_some<1>(w, token, label, row);
-      case 2: return score_some<2>(w, token, label, row);
-      case 3: return score_some<3>(w, token, label, row);
-      default: return score_some<4>(w, token, label, row);
-    }
-  }
-  template <int N>
-  void score_some(const T* w, std::size_t token, const std::uint32_t* label, T* out) const {
-    T sum[N] = {};
-    if (!data_.indptr.empty()) {
-      const std::int64_t begin = data_.indptr[token], end = data_.indptr[token + 1];
-      const std::uint32_t* indices = data_.indices.data();
-      if (data_.values == nullptr) {
-        for (std::int64_t e = begin; e < end; ++e) {
-          const T* row = w + std::size_t(indices[e]) * Lp_;
-          for (int k = 0; k < N; ++k) sum[k] += row[label[k]];
-        }
-      } else {
-        for (std::int64_t e = begin; e < end; ++e) {
-          const T* row = w + std::size_t(indices[e]) * Lp_;
-          for (int k = 0; k < N; ++k) sum[k] += T(data_.values[e]) * row[label[k]];
-        }
-      }
-    }
-    const auto dense = [&](const auto* x) {
-      const T* rows = w + data_.row_dense() * Lp_;
-      for (std::size_t j = 0; j < data_.n_dense; ++j) {
-        for (int k = 0; k < N; ++k) sum[k] += T(x[token * data_.n_dense + j]) * rows[j * Lp_ + label[k]];
-      }
-    };
-    if (data_.dense32 != nullptr) dense(data_.dense32);
-    if (data_.dense64 != nullptr) dense(data_.dense64);
-    for (int k = 0; k < N; ++k) out[label[k]] = sum[k];
-  }
-
-  // F = l - w.Δf from the augmented scores: only tokens and edges that differ from the truth.
-  double augmented_margin(const Scratch& ws, std::size_t i, const T* w, CodeView plane) const {
+  double loss(std::size_t i, CodeView plane) const override {
     const std::size_t first = std::size_t(data_.offsets[i]);
     double sum = 0.0;
     for (const Code c : plane) {
-      const std::size_t t = c >> label_bits_;
-      const T* row = ws.S.data() + t * Lp_;
-      sum += double(row[label_of(c)]) - double(row[data_.labels[first + t]]);
+      const std::size_t token = first + (c >> label_bits_);
+      sum += data_.token_loss(token, std::size_t(data_.labels[token]), label_of(c));
     }
-    for_edges(i, plane, [&](std::size_t j, double sign) { sum -= sign * double(w[j]); });
     return sum;
+  }
+
+  // In edges: edge t joins token t - 1 to token t.
+  Extent extent(std::size_t, CodeView plane) const override {
+    return {plane.front() >> label_bits_, (plane.back() >> label_bits_) + 1};
+  }
+
+  std::size_t first_piece(CodeView code) const override {
+    std::size_t k = 1;
+    while (k < code.size() && (code[k] >> label_bits_) == (code[k - 1] >> label_bits_) + 1) ++k;
+    return k;
+  }
+
+  bool valid(std::size_t i, CodeView code) const override {
+    const std::int32_t* truth = data_.labels + data_.offsets[i];
+    for (std::size_t k = 0; k < code.size(); ++k) {
+      const std::size_t t = code[k] >> label_bits_, l = label_of(code[k]);
+      if (t >= data_.length(i) || l >= L_ || l == std::size_t(truth[t])) return false;
+      if (k > 0 && (code[k - 1] >> label_bits_) >= t) return false;
+    }
+    return !code.empty();
+  }
+
+  void gram(typename Base::Workspace& base, std::size_t i, CodeView a,
+            std::span<const CodeView> planes, double* row) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    const std::size_t first = std::size_t(data_.offsets[i]);
+    const std::int32_t* truth = data_.labels + first;
+    const float* G = token_gram(ws, i);
+    const std::size_t edge0 = data_.row_transition() * Lp_;
+    ws.edge.resize((L_ + 2) * Lp_);
+    for_edges(i, a, [&](std::size_t j, double sign) { ws.edge[j - edge0] += sign; });
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      double sum = 0.0;
+      for (const Code cb : planes[k]) {
+        const std::size_t s = cb >> label_bits_;
+        const std::uint32_t lb = label_of(cb), ys = std::uint32_t(truth[s]);
+        for (const Code ca : a) {
+          const std::size_t t = ca >> label_bits_;
+          const std::uint32_t la = label_of(ca), yt = std::uint32_t(truth[t]);
+          const int shared = (yt == ys) - (yt == lb) - (la == ys) + (la == lb);
+          if (shared == 0) continue;
+          sum += shared * (G != nullptr ? double(G[triangle(std::max(s, t)) + std::min(s, t)])
+                                        : data_.token_dot(first + s, first + t));
+        }
+      }
+      for_edges(i, planes[k], [&](std::size_t j, double sign) { sum += sign * ws.edge[j - edge0]; });
+      row[k] = sum;
+    }
+    for_edges(i, a, [&](std::size_t j, double) { ws.edge[j - edge0] = 0.0; });
+  }
+
+  // ---- cached visits: everything through the cells of the index --------------------------------
+
+  void index(typename Base::Workspace& base, std::size_t i, CodeView plane,
+             std::vector<Code>& index) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    read_cells(index, ones(), label_bits_, ws.cells);
+    const std::size_t old = ws.cells.size();
+    ws.cells.insert(ws.cells.end(), plane.begin(), plane.end());
+    std::inplace_merge(ws.cells.begin(), ws.cells.begin() + std::ptrdiff_t(old), ws.cells.end());
+    ws.cells.erase(std::unique(ws.cells.begin(), ws.cells.end()), ws.cells.end());
+    if (ws.cells.size() != old) write_cells(data_, label_bits_, i, ws.cells, index);
+  }
+
+  // The best output made of cells and the truth elsewhere, by Viterbi over the cells. F of an
+  // output is the sum of its cells' gains and a correction for each pair of neighbouring cells.
+  Found recombine(typename Base::Workspace& base, std::size_t i, const T* w,
+                  CodeView index) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    load_cells(ws, i, w, index);
+    const T* A = w + data_.row_transition() * Lp_;
+    std::vector<Cell>& cell = ws.cell;
+    double truth = 0.0, any = 0.0;                  // best with the truth at this token; best of all
+    std::int32_t truth_last = -1, any_last = -1;    // and the last cell of each
+    std::size_t previous = 0;                       // first cell of the token before
+    for (std::size_t begin = 0, end = 0; begin < cell.size(); previous = begin, begin = end) {
+      const bool adjacent = begin > 0 && cell[previous].token + 1 == cell[begin].token;
+      for (end = begin; end < cell.size() && cell[end].token == cell[begin].token; ++end) {
+        double best = adjacent ? truth : any;
+        std::int32_t from = adjacent ? truth_last : any_last;
+        for (std::size_t p = previous; adjacent && p < begin; ++p) {
+          const double x = cell[p].best + pair(A, cell[p], cell[end]);
+          if (x > best) best = x, from = static_cast<std::int32_t>(p);
+        }
+        cell[end].best = best + cell[end].gain;
+        cell[end].from = from;
+      }
+      truth = any;
+      truth_last = any_last;
+      for (std::size_t k = begin; k < end; ++k) {
+        if (cell[k].best > any) any = cell[k].best, any_last = static_cast<std::int32_t>(k);
+      }
+    }
+    Found found;
+    found.F = any;
+    ws.code.clear();
+    for (std::int32_t k = any_last; k >= 0; k = cell[std::size_t(k)].from) {
+      ws.code.push_back((cell[std::size_t(k)].token << label_bits_) | cell[std::size_t(k)].label);
+    }
+    std::reverse(ws.code.begin(), ws.code.end());
+    found.truth = ws.code.empty();
+    return found;
+  }
+
+  void margins(typename Base::Workspace& base, std::size_t i, const T* w, CodeView index,
+               std::span<const CodeView> planes, std::span<const double> /*losses*/, Fresh fresh,
+               double* F) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    if (fresh == Fresh::kNo) load_cells(ws, i, w, index);
+    if (fresh == Fresh::kOracle) read_table(ws, w, index);
+    const T* A = w + data_.row_transition() * Lp_;
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      double sum = 0.0;
+      const Cell* before = nullptr;
+      for_cells(ws, planes[k], [&](std::size_t at) {
+        const Cell& cell = ws.cell[at];
+        sum += cell.gain;
+        if (before != nullptr && before->token + 1 == cell.token) sum += pair(A, *before, cell);
+        before = &cell;
+      });
+      F[k] = sum;
+    }
+  }
+
+  void accumulate(typename Base::Workspace& base, std::size_t i, CodeView index,
+                  std::span<const CodeView> planes, const double* coef,
+                  Weights<T>& weights) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    const std::size_t A = data_.row_transition() * Lp_;
+    name_cells(ws, index);
+    ws.amount.assign(ws.cell.size(), 0.0);
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      if (coef[k] == 0.0) continue;
+      const T a = static_cast<T>(coef[k]);
+      const Cell* before = nullptr;
+      for_cells(ws, planes[k], [&](std::size_t at) {
+        const Cell& cell = ws.cell[at];
+        ws.amount[at] += coef[k];
+        if (before != nullptr && before->token + 1 == cell.token) {
+          weights.add(A + before->label * Lp_ + cell.label, -a);
+          weights.add(A + before->label * Lp_ + cell.truth, a);
+          weights.add(A + before->truth * Lp_ + cell.label, a);
+          weights.add(A + before->truth * Lp_ + cell.truth, -a);
+        }
+        before = &cell;
+      });
+    }
+    ws.bounds_valid = false;
+    const std::size_t start = data_.row_start() * Lp_, end = data_.row_end() * Lp_;
+    CellReader reader(index, ones());
+    std::size_t at = 0;
+    for (CellToken t; reader.next(t);) {
+      std::uint32_t label[kTogether];
+      T amount[kTogether];
+      std::size_t n = 0;
+      double truth = 0.0;
+      for (const Code l : t.labels) {
+        const double a = ws.amount[at++];
+        if (a == 0.0) continue;
+        truth += a;
+        if (n == kTogether) add_token(i, t, label, amount, std::exchange(n, 0), weights);
+        label[n] = l;
+        amount[n++] = static_cast<T>(-a);
+      }
+      if (n == 0) continue;
+      if (n == kTogether) add_token(i, t, label, amount, std::exchange(n, 0), weights);
+      label[n] = t.truth;
+      amount[n++] = static_cast<T>(truth);
+      add_token(i, t, label, amount, n, weights);
+      // Edges to the true neighbours; cells that are neighbours were put right above.
+      at -= t.labels.size();
+      const std::size_t into = t.before == kNone ? start : A + t.before * Lp_;
+      weights.add(into + t.truth, static_cast<T>(truth));
+      weights.add(t.after == kNone ? end + t.truth : A + t.truth * Lp_ + t.after, static_cast<T>(truth));
+      for (const Code l : t.labels) {
+        const T a = static_cast<T>(ws.amount[at++]);
+        if (a == T(0)) continue;
+        weights.add(into + l, -a);
+        weights.add(t.after == kNone ? end + l : A + l * Lp_ + t.after, -a);
+      }
+    }
+  }
+
+  void prefetch_part(std::size_t, CodeView index, const T* w) const override {
+    CellReader reader(index, ones());
+    for (CellToken t; reader.next(t);) {
+      for (const std::uint32_t f : t.features) {
+        const T* row = w + std::size_t(f) * Lp_;
+        mm::prefetch(row + t.truth);
+        mm::prefetch(row + t.labels[0]);
+      }
+    }
+  }
+
+ private:
+  static std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
+  std::uint32_t label_of(Code c) const { return c & ((Code{1} << label_bits_) - 1); }
+  bool ones() const { return data_.values == nullptr; }
+
+  // S[t][l] += loss of label l at token t.
+  void augment(Scratch& ws, std::size_t i) const {
+    const std::size_t first = std::size_t(data_.offsets[i]);
+    for (std::size_t t = 0; t < data_.length(i); ++t) {
+      T* row = ws.S.data() + t * Lp_;
+      const std::size_t truth = std::size_t(data_.labels[first + t]);
+      const T weight = data_.token_weight != nullptr ? T(data_.token_weight[first + t]) : T(1);
+      if (data_.cost == nullptr) {
+        row[truth] -= weight;  // one less for the truth is one more for the others
+      } else {
+        const double* cost = data_.cost + truth * L_;
+        for (std::size_t l = 0; l < L_; ++l) row[l] += weight * T(cost[l]);
+      }
+    }
   }
 
   // visit(weight index, sign) for each edge of the truth (+1) and of the plane's output (-1) that
@@ -550,79 +428,204 @@ class Chain final : public Structure<T> {
     const std::int32_t* truth = data_.labels + data_.offsets[i];
     const std::size_t A = data_.row_transition() * Lp_;
     const std::size_t start = data_.row_start() * Lp_, end = data_.row_end() * Lp_;
-    std::size_t previous = n;  // token of the difference before this one
-    std::size_t previous_label = 0;
     for (std::size_t k = 0; k < plane.size(); ++k) {
-      const std::size_t t = plane[k] >> label_bits_;
-      const std::size_t label = std::size_t(label_of(plane[k])), y = std::size_t(truth[t]);
+      const std::size_t t = plane[k] >> label_bits_, y = std::size_t(truth[t]), l = label_of(plane[k]);
       if (t == 0) {
         visit(start + y, 1.0);
-        visit(start + label, -1.0);
+        visit(start + l, -1.0);
       } else {
         const std::size_t before = std::size_t(truth[t - 1]);
+        const bool adjacent = k > 0 && (plane[k - 1] >> label_bits_) == t - 1;
         visit(A + before * Lp_ + y, 1.0);
-        visit(A + (previous == t - 1 ? previous_label : before) * Lp_ + label, -1.0);
+        visit(A + (adjacent ? label_of(plane[k - 1]) : before) * Lp_ + l, -1.0);
       }
       if (t + 1 == n) {
         visit(end + y, 1.0);
-        visit(end + label, -1.0);
+        visit(end + l, -1.0);
       } else if (k + 1 == plane.size() || (plane[k + 1] >> label_bits_) != t + 1) {
         const std::size_t after = std::size_t(truth[t + 1]);
         visit(A + y * Lp_ + after, 1.0);
-        visit(A + label * Lp_ + after, -1.0);
+        visit(A + l * Lp_ + after, -1.0);
       }
-      previous = t;
-      previous_label = label;
     }
   }
 
-  void add_cell(Scratch& ws, std::size_t t, std::size_t l, double amount) const {
-    const std::size_t c = t * L_ + l;
-    if (ws.cell[c] == 0.0) ws.cells.push_back(static_cast<Code>(c));
-    ws.cell[c] += amount;
+  // What two neighbouring cells are worth beyond the sum of their gains.
+  double pair(const T* A, const Cell& a, const Cell& b) const {
+    const T* la = A + a.label * Lp_;
+    const T* ya = A + a.truth * Lp_;
+    return (double(la[b.label]) - double(la[b.truth])) - (double(ya[b.label]) - double(ya[b.truth]));
   }
 
-  // u[f][label[k]] += amount[k] * x[f] over the features f of a token.
-  void add_token(std::size_t token, const std::uint32_t* label, const T* amount, std::size_t n,
-                 Weights<T>& weights) const {
+  // visit(position in ws.cell) for each cell of a plane.
+  template <class Visit>
+  void for_cells(const Scratch& ws, CodeView plane, Visit&& visit) const {
+    std::size_t at = 0;
+    for (const Code c : plane) {
+      const std::uint32_t token = c >> label_bits_, label = label_of(c);
+      while (ws.cell[at].token != token || ws.cell[at].label != label) ++at;
+      visit(at);
+    }
+  }
+
+  void name_cells(Scratch& ws, CodeView index) const {
+    ws.cell.resize(CellReader::n_cells(index));
+    CellReader reader(index, ones());
+    std::size_t at = 0;
+    for (CellToken t; reader.next(t);) {
+      for (const Code l : t.labels) {
+        Cell& cell = ws.cell[at++];
+        cell.token = t.token;
+        cell.label = l;
+        cell.truth = t.truth;
+      }
+    }
+  }
+
+  // Gains of the cells: emission and loss from score(token, labels), edges to the true neighbours.
+  template <class Score>
+  void gains(Scratch& ws, const T* w, CodeView index, Score&& score) const {
+    const Edges<T> edge = edges(w);
+    ws.cell.resize(CellReader::n_cells(index));
+    CellReader reader(index, ones());
+    Cell* cell = ws.cell.data();
+    for (CellToken t; reader.next(t);) {
+      score(t, cell);
+      const T* into = t.before == kNone ? edge.start : edge.A + t.before * Lp_;
+      const T* out = t.after == kNone ? edge.end : edge.A + t.after;
+      const std::size_t stride = t.after == kNone ? 1 : Lp_;
+      const double truth = double(into[t.truth]) + double(out[t.truth * stride]);
+      for (const Code l : t.labels) {
+        cell->gain += double(into[l]) + double(out[l * stride]) - truth;
+        cell->token = t.token;
+        cell->label = l;
+        cell->truth = t.truth;
+        ++cell;
+      }
+    }
+  }
+
+  // From the augmented scores that the oracle left in ws.S.
+  void read_table(Scratch& ws, const T* w, CodeView index) const {
+    gains(ws, w, index, [&](const CellToken& t, Cell* cell) {
+      const T* row = ws.S.data() + std::size_t(t.token) * Lp_;
+      for (const Code l : t.labels) (cell++)->gain = double(row[l]) - double(row[t.truth]);
+    });
+  }
+
+  // From the weights. Reads only the labels asked for: with the frequent labels first, they
+  // mostly share one cache line of each weight row.
+  void load_cells(Scratch& ws, std::size_t i, const T* w, CodeView index) const {
+    const std::size_t first = std::size_t(data_.offsets[i]);
+    gains(ws, w, index, [&](const CellToken& t, Cell* cell) {
+      std::uint32_t label[kTogether];
+      T score[kTogether];
+      label[0] = t.truth;
+      T truth = T(0);
+      for (std::size_t at = 0; at < t.labels.size();) {
+        const bool with_truth = at == 0;
+        std::size_t n = with_truth ? 1 : 0;
+        const std::size_t mark = at;
+        while (n < kTogether && at < t.labels.size()) label[n++] = t.labels[at++];
+        score_token(first, w, t, label, n, score);
+        if (with_truth) truth = score[0];
+        for (std::size_t k = mark; k < at; ++k) {
+          const double loss = data_.token_loss(first + t.token, t.truth, t.labels[k]);
+          cell[k].gain = double(score[k - mark + (with_truth ? 1 : 0)]) - double(truth) + loss;
+        }
+      }
+    });
+  }
+
+  // Labels of one token that are done together, their sums in registers.
+  static constexpr std::size_t kTogether = 4;
+
+  // score[k] = w.x of label[k] at a token.
+  void score_token(std::size_t first, const T* w, const CellToken& t, const std::uint32_t* label, std::size_t n, T* score) const {
     switch (n) {
-      case 0: return;
-      case 1: return add_some<1>(token, label, amount, weights);
-      case 2: return add_some<2>(token, label, amount, weights);
-      case 3: return add_some<3>(token, label, amount, weights);
-      default: return add_some<4>(token, label, amount, weights);
+      case 1: return score_some<1>(first, w, t, label, score);
+      case 2: return score_some<2>(first, w, t, label, score);
+      case 3: return score_some<3>(first, w, t, label, score);
+      default: return score_some<4>(first, w, t, label, score);
     }
   }
   template <int N>
-  void add_some(std::size_t token, const std::uint32_t* label, const T* amount,
-                Weights<T>& weights) const {
+  void score_some(std::size_t first, const T* w, const CellToken& t, const std::uint32_t* label, T* score) const {
+    T sum[N] = {}, other[N] = {};  // two chains of additions, to hide their latency
+    std::uint32_t l[N];
+    for (int k = 0; k < N; ++k) l[k] = label[k];
+    const std::size_t n = t.features.size();
+    const std::uint32_t* f = t.features.data();
+    if (t.values == nullptr) {
+      std::size_t e = 0;
+      for (; e + 1 < n; e += 2) {
+        const T* row0 = w + std::size_t(f[e]) * Lp_;
+        const T* row1 = w + std::size_t(f[e + 1]) * Lp_;
+        for (int k = 0; k < N; ++k) sum[k] += row0[l[k]], other[k] += row1[l[k]];
+      }
+      if (e < n) {
+        const T* row = w + std::size_t(f[e]) * Lp_;
+        for (int k = 0; k < N; ++k) sum[k] += row[l[k]];
+      }
+    } else {
+      for (std::size_t e = 0; e < n; ++e) {
+        const T* row = w + std::size_t(f[e]) * Lp_;
+        const T x = static_cast<T>(t.value(e));
+        for (int k = 0; k < N; ++k) sum[k] += x * row[l[k]];
+      }
+    }
+    for_dense(first + t.token, [&](std::size_t j, T x) {
+      const T* row = w + (data_.row_dense() + j) * Lp_;
+      for (int k = 0; k < N; ++k) sum[k] += x * row[l[k]];
+    });
+    for (int k = 0; k < N; ++k) score[k] = sum[k] + other[k];
+  }
+
+  // u[f][label[k]] += amount[k] * x[f] over the features f of a token.
+  void add_token(std::size_t i, const CellToken& t, const std::uint32_t* label, const T* amount, std::size_t n, Weights<T>& weights) const {
+    const std::size_t token = std::size_t(data_.offsets[i]) + t.token;
+    switch (n) {
+      case 0: return;
+      case 1: return add_some<1>(token, t, label, amount, weights);
+      case 2: return add_some<2>(token, t, label, amount, weights);
+      case 3: return add_some<3>(token, t, label, amount, weights);
+      default: return add_some<4>(token, t, label, amount, weights);
+    }
+  }
+  template <int N>
+  void add_some(std::size_t token, const CellToken& t, const std::uint32_t* label, const T* amount, Weights<T>& weights) const {
     std::uint32_t l[N];
     T a[N];
     for (int k = 0; k < N; ++k) l[k] = label[k], a[k] = amount[k];
-    if (!data_.indptr.empty()) {
-      const std::int64_t begin = data_.indptr[token], end = data_.indptr[token + 1];
-      const std::uint32_t* indices = data_.indices.data();
-      if (data_.values == nullptr) {
-        for (std::int64_t e = begin; e < end; ++e) {
-          const std::size_t row = std::size_t(indices[e]) * Lp_;
-          for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k]);
-        }
-      } else {
-        for (std::int64_t e = begin; e < end; ++e) {
-          const std::size_t row = std::size_t(indices[e]) * Lp_;
-          for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * T(data_.values[e]));
-        }
+    const std::size_t n = t.features.size();
+    if (t.values == nullptr) {
+      for (std::size_t e = 0; e < n; ++e) {
+        const std::size_t row = std::size_t(t.features[e]) * Lp_;
+        for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k]);
+      }
+    } else {
+      for (std::size_t e = 0; e < n; ++e) {
+        const std::size_t row = std::size_t(t.features[e]) * Lp_;
+        const T x = static_cast<T>(t.value(e));
+        for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * x);
       }
     }
-    const auto dense = [&](const auto* x) {
-      const std::size_t base = data_.row_dense() * Lp_;
-      for (std::size_t j = 0; j < data_.n_dense; ++j) {
-        const T xj = static_cast<T>(x[token * data_.n_dense + j]);
-        for (int k = 0; k < N; ++k) weights.add(base + j * Lp_ + l[k], a[k] * xj);
-      }
-    };
-    if (data_.dense32 != nullptr) dense(data_.dense32);
-    if (data_.dense64 != nullptr) dense(data_.dense64);
+    for_dense(token, [&](std::size_t j, T x) {
+      const std::size_t row = (data_.row_dense() + j) * Lp_;
+      for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * x);
+    });
+  }
+
+  // visit(column, value) for the dense features of a token.
+  template <class Visit>
+  void for_dense(std::size_t token, Visit&& visit) const {
+    const std::size_t d = data_.n_dense;
+    if (data_.dense32 != nullptr) {
+      for (std::size_t j = 0; j < d; ++j) visit(j, static_cast<T>(data_.dense32[token * d + j]));
+    }
+    if (data_.dense64 != nullptr) {
+      for (std::size_t j = 0; j < d; ++j) visit(j, static_cast<T>(data_.dense64[token * d + j]));
+    }
   }
 
   // Cached inner products of the tokens of i; nullptr for long sequences, where they would not fit.
@@ -630,7 +633,7 @@ class Chain final : public Structure<T> {
     const std::size_t n = data_.length(i);
     if (n > kLongestGram) return nullptr;
     if (grams_[i] == nullptr) {
-      grams_[i] = std::make_unique<float[]>(n * (n + 1) / 2);
+      grams_[i] = std::make_unique<float[]>(triangle(n));
       ws.gram_builder.build(data_, std::size_t(data_.offsets[i]), n, grams_[i].get());
     }
     return grams_[i].get();

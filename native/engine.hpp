@@ -31,6 +31,7 @@ struct PassOptions {
   int max_smo = 1000;        // steps of one SMO
   double relaxation = 1.0;   // 1: solve the block; up to 2: over-relax. The dual never falls
   bool recombine = false;    // cached_pass: look for new planes among pieces of the kept ones
+  double min_violation = 0.0;  // cached_pass: leave out parts whose last violation was below this
   bool prune = true;         // drop planes whose multiplier is zero after a step
 };
 
@@ -84,7 +85,7 @@ class Engine {
       find_planes(lane_, i, options, result);
       bool fresh = true;  // the workspace still holds the scores under the present w
       for (Part<T>& part : parts_[i]) {
-        margins(lane_, i, part, fresh);
+        margins(lane_, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
         if (step(lane_, i, part, options, result)) fresh = false;
       }
       drop_idle(parts_[i]);
@@ -110,26 +111,20 @@ class Engine {
         const Parts<T>& next = parts_[order[at + 4]];
         prefetch_range(next.data(), next.size() * sizeof(Part<T>));
       }
-      for (Part<T>& part : parts_[order[at]]) queue_.push_back({order[at], &part});
+      for (Part<T>& part : parts_[order[at]]) {
+        if (part.set.size() > 1 && part.violation >= options.min_violation) queue_.push_back({order[at], &part});
+      }
     }
     for (std::size_t at = 0; at < queue_.size(); ++at) {
       if (stop(result)) break;
       // A visit is short and reads memory at random, so what later visits need is fetched in
       // stages, each of which reads what the stage before it fetched.
-      ahead(at + 16, [&](std::size_t i, const Part<T>& part) {
-        prefetch(&part);
-        structure_.prefetch_example(i, 0);
-      });
-      ahead(at + 12, [&](std::size_t i, const Part<T>& part) {
+      ahead(at + 8, [&](std::size_t, const Part<T>& part) {
         prefetch_range(part.set.alpha(), part.set.bytes());
-        prefetch(part.index.data());
-        structure_.prefetch_example(i, 1);
-      });
-      ahead(at + 8, [&](std::size_t i, const Part<T>& part) {
-        structure_.prefetch_part(i, part.index, weights_.data(), 0);
+        prefetch_range(part.index.data(), part.index.size() * sizeof(Code));
       });
       ahead(at + 2, [&](std::size_t i, const Part<T>& part) {
-        structure_.prefetch_part(i, part.index, weights_.data(), 1);
+        structure_.prefetch_part(i, part.index, weights_.data());
       });
       cached_visit(queue_[at].first, *queue_[at].second, options, result);
     }
@@ -174,7 +169,7 @@ class Engine {
         part.set.views(views);
         coef.assign(part.set.alpha(), part.set.alpha() + part.set.size());
         for (double& c : coef) c *= C_;
-        structure.accumulate(*ws, i, views, coef.data(), weights);
+        structure.accumulate(*ws, i, part.index, views, coef.data(), weights);
       }
     }
   }
@@ -205,6 +200,7 @@ class Engine {
 
  private:
   using Workspace = typename Structure<T>::Workspace;
+  using Fresh = typename Structure<T>::Fresh;
 
   // What one thread needs.
   struct Lane {
@@ -268,7 +264,8 @@ class Engine {
     if (found.truth && parts.empty()) return;
     double mean = 0.0, cached = 0.0, low = 0.0;
     for (Part<T>& part : parts) {
-      margins(lane, i, part, true);
+      refresh_index(lane, i, part);
+      margins(lane, i, part, Fresh::kOracle);
       double top = 0.0, least = 0.0;
       const double* alpha = part.set.alpha();
       bool any = false;
@@ -290,12 +287,18 @@ class Engine {
     }
   }
 
+  // Planes come and go; what only past planes needed must not be looked at for ever.
+  void refresh_index(Lane& lane, std::size_t i, Part<T>& part) {
+    part.index.clear();
+    for (std::size_t k = 1; k < part.set.size(); ++k) structure_.index(*lane.ws, i, part.set.code(k), part.index);
+  }
+
   void cached_visit(std::size_t i, Part<T>& part, const PassOptions& options, PassResult& result) {
     if (!options.recombine) {
-      margins(lane_, i, part, false);
+      margins(lane_, i, part, Fresh::kNo);
     } else {
       const Found found = structure_.recombine(*lane_.ws, i, weights_.data(), part.index);
-      margins(lane_, i, part, found.fresh);
+      margins(lane_, i, part, Fresh::kRecombine);
       if (!found.truth) {
         double cached = 0.0;
         for (const double f : lane_.F) cached = std::max(cached, f);
@@ -309,11 +312,11 @@ class Engine {
     step(lane_, i, part, options, result);
   }
 
-  void margins(Lane& lane, std::size_t i, const Part<T>& part, bool fresh) {
+  void margins(Lane& lane, std::size_t i, const Part<T>& part, Fresh fresh) {
     part.set.views(lane.views);
     lane.F.resize(part.set.size());
-    structure_.margins(*lane.ws, i, weights_.data(), lane.views, {part.set.loss(), part.set.size()},
-                       fresh, lane.F.data());
+    structure_.margins(*lane.ws, i, weights_.data(), part.index, lane.views,
+                       {part.set.loss(), part.set.size()}, fresh, lane.F.data());
   }
 
   // Ascend on one part whose margins are in lane.F; true if w moved.
@@ -333,7 +336,11 @@ class Engine {
     part.violation = static_cast<float>(top - mean);
     result.cached_gap += C_ * (top - mean);
     result.psi_cached_max = std::max(result.psi_cached_max, top - low);
-    if (!(top - low > options.tau)) return false;
+    if (!(top - low > options.tau)) {
+      // A plane without a multiplier that is not even tight is of no use.
+      if (options.prune) part.set.prune([&](std::size_t k) { return alpha[k] > 0.0 || F[k] >= top; }, lane.survivors);
+      return false;
+    }
     lane.before.assign(alpha, alpha + m);
     lane.coef.assign(F, F + m);
     const int steps = smo(m, part.set.gram(), part.set.stride(), C_ / options.relaxation,
@@ -353,7 +360,7 @@ class Engine {
     result.smo_steps += steps;
     ++result.solved;
     part.set.views(lane.views);
-    structure_.accumulate(*lane.ws, i, lane.views, lane.coef.data(), weights_);
+    structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.coef.data(), weights_);
     if (options.prune) part.set.prune([&](std::size_t k) { return alpha[k] > 0.0; }, lane.survivors);
     return true;
   }

@@ -66,8 +66,6 @@ std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>&
     Part<T> part;
     part.extent = {s.lo[p], s.hi[p]};
     part.violation = s.violation[p];
-    part.index.assign(s.index.begin() + std::ptrdiff_t(digest), s.index.begin() + std::ptrdiff_t(digest + s.n_index[p]));
-    check(part.index.empty() || structure.valid_index(i, part.index), "an index is damaged");
     part.set.start();
     double sum = 0.0;
     for (std::size_t k = 0; k < m; ++k) {
@@ -87,6 +85,7 @@ std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>&
       part.set.alpha()[k] = alpha;
     }
     check(std::abs(sum - 1.0) < 1e-6, "multipliers do not sum to one");
+    part.index.assign(s.index.begin() + std::ptrdiff_t(digest), s.index.begin() + std::ptrdiff_t(digest + s.n_index[p]));
     plane += m;
     entry += m * m;
     digest += s.n_index[p];

@@ -3,9 +3,10 @@
 
 #include "common.hpp"
 
+void bind_encode(nanobind::module_& m);
+
 namespace mm {
 void bind_chain(nanobind::module_& m);
-void bind_encode(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
 }  // namespace mm
 
@@ -17,7 +18,7 @@ NB_MODULE(_native, m) {
       PyErr_SetString(PyExc_ValueError, error.what());
     }
   });
-  mm::bind_encode(m);
+  bind_encode(m);
   mm::bind_chain(m);
   mm::bind_engine(m);
 }

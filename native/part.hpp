@@ -34,7 +34,7 @@ void add_plane(const Structure<T>& structure, typename Structure<T>::Workspace& 
   row.resize(views.size());
   structure.gram(ws, i, code, views, row.data());
   part.set.add(code, structure.loss(i, code), row.data());
-  structure.index(code, part.index);
+  structure.index(ws, i, code, part.index);
 }
 
 // Replace two neighbouring parts by one with the same marginals, hence the same w and loss. The
@@ -75,7 +75,6 @@ Part<T> merge(const Structure<T>& structure, typename Structure<T>::Workspace& w
       ++p;
     }
   }
-  structure.join_index(a.index, b.index, joint.index);
   return joint;
 }
 

@@ -45,20 +45,20 @@ class PythonStructure final : public Structure<double> {
     if (found.truth) return found;
     const auto indices = nb::cast<nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(answer[0]);
     const auto values = nb::cast<nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(answer[1]);
-    found.loss = nb::cast<double>(answer[2]);
+    const double loss = nb::cast<double>(answer[2]);
     const std::size_t n = indices.shape(0);
     if (values.shape(0) != n) throw BadInput("the oracle's indices and values differ in length");
     ws.code.resize(2 + 3 * n);
-    store(ws.code.data(), found.loss);
+    store(ws.code.data(), loss);
     std::copy(indices.data(), indices.data() + n, ws.code.begin() + 2);
     for (std::size_t k = 0; k < n; ++k) store(ws.code.data() + 2 + n + 2 * k, values.data()[k]);
     if (!valid(i, ws.code)) throw BadInput("the oracle's plane of example " + std::to_string(i) + " is not a sparse vector");
-    found.F = found.loss - dot(ws.code, w);
+    found.F = loss - dot(ws.code, w);
     return found;
   }
 
-  void margins(Workspace&, std::size_t, const double* w, std::span<const CodeView> planes,
-               std::span<const double> losses, bool, double* F) const override {
+  void margins(Workspace&, std::size_t, const double* w, CodeView, std::span<const CodeView> planes,
+               std::span<const double> losses, Fresh, double* F) const override {
     for (std::size_t k = 0; k < planes.size(); ++k) F[k] = planes[k].empty() ? 0.0 : losses[k] - dot(planes[k], w);
   }
 
@@ -82,8 +82,8 @@ class PythonStructure final : public Structure<double> {
     }
   }
 
-  void accumulate(Workspace&, std::size_t, std::span<const CodeView> planes, const double* coef,
-                  Weights<double>& weights) const override {
+  void accumulate(Workspace&, std::size_t, CodeView, std::span<const CodeView> planes,
+                  const double* coef, Weights<double>& weights) const override {
     for (std::size_t k = 0; k < planes.size(); ++k) {
       if (coef[k] == 0.0) continue;
       for (std::size_t p = 0; p < length(planes[k]); ++p) weights.add(index(planes[k], p), coef[k] * value(planes[k], p));

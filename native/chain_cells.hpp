@@ -1,0 +1,104 @@
+// The index of a part of a chain: all that a cached visit needs to know, in one piece of memory.
+//
+// A *cell* is a (token, label) at which some kept plane differs from the truth. The index lists
+// the cells by token, each token with its surroundings and a copy of its feature ids, so that a
+// visit does not have to collect them from the big arrays (on virtual machines a miss in the page
+// table costs more than the data). Layout, in 32-bit words:
+//   [number of cells]
+//   per token: [token] [truth] [label before or kNone] [label after or kNone]
+//              [number of cells here] [labels ...] [number of features] [ids ...] [values ...]
+// (values only where the features are not all ones).
+#pragma once
+
+#include <bit>
+
+#include "chain_data.hpp"
+#include "structure.hpp"
+
+namespace mm {
+
+inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+// One token of an index.
+struct CellToken {
+  std::uint32_t token, truth, before, after;
+  std::span<const Code> labels;
+  std::span<const std::uint32_t> features;
+  const Code* values;  // float bits, nullptr: all ones
+
+  float value(std::size_t k) const { return values == nullptr ? 1.0f : std::bit_cast<float>(values[k]); }
+};
+
+// Walks over the tokens of an index.
+class CellReader {
+ public:
+  CellReader(CodeView index, bool ones) : at_(index.data()), end_(index.data() + index.size()), ones_(ones) {
+    if (!index.empty()) ++at_;
+  }
+  static std::size_t n_cells(CodeView index) { return index.empty() ? 0 : index[0]; }
+
+  bool next(CellToken& t) {
+    if (at_ == end_) return false;
+    t.token = at_[0];
+    t.truth = at_[1];
+    t.before = at_[2];
+    t.after = at_[3];
+    t.labels = {at_ + 5, at_[4]};
+    at_ += 5 + at_[4];
+    const std::size_t n = at_[0];
+    t.features = {at_ + 1, n};
+    at_ += 1 + n;
+    t.values = nullptr;
+    if (!ones_) {
+      t.values = at_;
+      at_ += n;
+    }
+    return true;
+  }
+
+ private:
+  const Code* at_;
+  const Code* end_;
+  bool ones_;
+};
+
+// Write the index of these cells, ascending codes (token << label_bits) | label.
+inline void write_cells(const ChainData& data, int label_bits, std::size_t i, CodeView cells, std::vector<Code>& index) {
+  const std::size_t first = std::size_t(data.offsets[i]), n = data.length(i);
+  const Code mask = (Code{1} << label_bits) - 1;
+  index.clear();
+  if (cells.empty()) return;
+  index.push_back(static_cast<Code>(cells.size()));
+  for (std::size_t at = 0; at < cells.size();) {
+    const std::size_t t = cells[at] >> label_bits, token = first + t;
+    index.push_back(static_cast<Code>(t));
+    index.push_back(static_cast<Code>(data.labels[token]));
+    index.push_back(t == 0 ? kNone : static_cast<Code>(data.labels[token - 1]));
+    index.push_back(t + 1 == n ? kNone : static_cast<Code>(data.labels[token + 1]));
+    const std::size_t count = index.size();
+    index.push_back(0);
+    for (; at < cells.size() && (cells[at] >> label_bits) == t; ++at) index.push_back(cells[at] & mask);
+    index[count] = static_cast<Code>(index.size() - count - 1);
+    if (data.indptr.empty()) {
+      index.push_back(0);
+      continue;
+    }
+    const std::int64_t begin = data.indptr[token], end = data.indptr[token + 1];
+    index.push_back(static_cast<Code>(end - begin));
+    for (std::int64_t e = begin; e < end; ++e) index.push_back(data.indices[std::size_t(e)]);
+    for (std::int64_t e = begin; e < end && data.values != nullptr; ++e) {
+      index.push_back(std::bit_cast<Code>(data.values[e]));
+    }
+  }
+}
+
+// The cells of an index, as codes.
+inline void read_cells(CodeView index, bool ones, int label_bits, std::vector<Code>& cells) {
+  cells.clear();
+  CellReader reader(index, ones);
+  for (CellToken t; reader.next(t);) {
+    for (const Code label : t.labels) cells.push_back((t.token << label_bits) | label);
+  }
+}
+
+}  // namespace mm

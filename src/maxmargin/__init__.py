@@ -1,0 +1,1 @@
+"""Large-margin learning of structured outputs."""
