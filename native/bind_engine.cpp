@@ -219,14 +219,14 @@ void bind_engine(nb::module_& m) {
   nb::class_<PassOptions>(m, "PassOptions")
       .def("__init__",
            [](PassOptions* self, double tau, double tau_inner, double tau_relative, int max_smo,
-              double relaxation, bool recombine, double min_violation, bool prune) {
+              int rounds, double relaxation, bool recombine, double min_violation, bool prune) {
              require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0, "tolerances must not be negative");
              require(relaxation > 0 && relaxation < 2, "relaxation must be between 0 and 2");
-             require(max_smo >= 1, "max_smo must be at least 1");
-             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, relaxation, recombine, min_violation, prune};
+             require(max_smo >= 1 && rounds >= 1, "max_smo and rounds must be at least 1");
+             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune};
            },
            nb::kw_only(), "tau"_a = 0.0, "tau_inner"_a = 0.0, "tau_relative"_a = 0.0,
-           "max_smo"_a = 1000, "relaxation"_a = 1.0, "recombine"_a = false,
+           "max_smo"_a = 1000, "rounds"_a = 1, "relaxation"_a = 1.0, "recombine"_a = false,
            "min_violation"_a = 0.0, "prune"_a = true);
 
   nb::class_<PassResult>(m, "PassResult")

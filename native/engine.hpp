@@ -29,6 +29,7 @@ struct PassOptions {
   double tau_inner = 0.0;    // SMO stops at this violation ...
   double tau_relative = 0.0; // ... or at this share of the violation it started from
   int max_smo = 1000;        // steps of one SMO
+  int rounds = 1;            // exact_pass: oracle calls on one example, while they find something
   double relaxation = 1.0;   // 1: solve the block; up to 2: over-relax. The dual never falls
   bool recombine = false;    // cached_pass: look for new planes among pieces of the kept ones
   double min_violation = 0.0;  // cached_pass: leave out parts whose last violation was below this
@@ -82,11 +83,21 @@ class Engine {
     structure_.weights_changed(*lane_.ws);
     for (const std::uint32_t i : order) {
       if (stop(result)) break;
-      find_planes(lane_, i, options, result);
-      bool fresh = true;  // the workspace still holds the scores under the present w
-      for (Part<T>& part : parts_[i]) {
-        margins(lane_, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
-        if (step(lane_, i, part, options, result)) fresh = false;
+      for (int round = 0; round < options.rounds; ++round) {
+        PassResult again;  // gap and ψ are those of the first round
+        find_planes(lane_, i, options, round == 0 ? result : again);
+        if (round > 0) {
+          result.oracle_calls += again.oracle_calls;
+          result.added += again.added;
+          result.merges += again.merges;
+          if (again.added == 0) break;
+        }
+        bool fresh = true;  // the workspace still holds the scores under the present w
+        for (Part<T>& part : parts_[i]) {
+          margins(lane_, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
+          if (step(lane_, i, part, options, result)) fresh = false;
+        }
+        if (fresh) break;
       }
       drop_idle(parts_[i]);
     }

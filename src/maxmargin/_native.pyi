@@ -88,6 +88,7 @@ class PassOptions:
         tau_inner: float = 0.0,
         tau_relative: float = 0.0,
         max_smo: int = 1000,
+        rounds: int = 1,
         relaxation: float = 1.0,
         recombine: bool = False,
         min_violation: float = 0.0,

@@ -1,0 +1,262 @@
+"""What every solver has in common: its description, its state, what a pass records.
+
+A solver is an immutable description of an algorithm. It does not loop: the driver
+(`maxmargin.solvers.driver`) calls ``step`` until something says stop, and owns the clock, the
+history, checkpoints, callbacks and interruptions, so that these are written once.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, overload
+
+import numpy as np
+
+from maxmargin._native import Engine, PassResult
+
+__all__ = ["Certificate", "Context", "History", "PassRecord", "Solver", "Step"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far a returned model can be from the optimum, computed from scratch.
+
+    The weights were rebuilt from the multipliers, and primal and dual computed from them and the
+    data in 8-byte arithmetic; nothing that training accumulated enters.
+
+    Attributes
+    ----------
+    primal : float
+        ½‖w‖² + C Σ_i max_y [l_i(y) - w·Δf_i(y)].
+    dual : float
+        C Σ_i Σ_y α_i(y) l_i(y) - ½‖w‖²: no model has a smaller primal than this.
+    C : float
+        The C of the objective (of the sum over examples).
+    n_examples : int
+        Number of examples.
+    """
+
+    primal: float
+    dual: float
+    C: float
+    n_examples: int
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap (primal - dual) / primal."""
+        return relative_gap(self.primal, self.dual)
+
+    def __str__(self) -> str:
+        return (
+            f"primal {self.primal:.6g}, dual {self.dual:.6g}: "
+            f"within {100 * self.gap:.3g} % of the optimum (C = {self.C:g})"
+        )
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """(primal - dual) / primal; 0 where both are 0, NaN where the primal is not known."""
+    return (primal - dual) / primal if primal != 0 else 0.0
+
+
+@dataclass(frozen=True)
+class PassRecord:
+    """What one pass did.
+
+    Attributes
+    ----------
+    n_pass : int
+        Number of the pass, from 1.
+    kind : str
+        "exact" (oracle and step), "collect" (oracle at one w: a true gap) or "cached".
+    seconds : float
+        Training time so far.
+    oracle_calls : int
+        Oracle calls so far.
+    primal, gap : float
+        Objective and relative gap at the w of this pass; NaN where the pass cannot tell.
+    dual : float
+        Dual objective after the pass.
+    gap_estimate : float
+        Relative gap summed over blocks at the moving w of the pass; NaN for cached passes.
+    planes : int
+        Planes kept.
+    nonzeros : int
+        Weights that are not zero; -1 where it was not counted.
+    """
+
+    n_pass: int
+    kind: str
+    seconds: float
+    oracle_calls: int
+    primal: float
+    dual: float
+    gap: float
+    gap_estimate: float
+    planes: int
+    nonzeros: int = -1
+
+
+class History(Sequence[PassRecord]):
+    """The records of all passes; a sequence that can also be read by column.
+
+    Parameters
+    ----------
+    records : iterable of PassRecord
+        The records so far.
+    """
+
+    def __init__(self, records: Sequence[PassRecord] = ()) -> None:
+        self._records = list(records)
+
+    def append(self, record: PassRecord) -> None:
+        """Add the record of a pass."""
+        self._records.append(record)
+
+    def column(self, name: str) -> np.ndarray[Any, Any]:
+        """One attribute of all records, as an array.
+
+        Parameters
+        ----------
+        name : str
+            An attribute of `PassRecord`.
+
+        Returns
+        -------
+        ndarray
+            Its value at each pass.
+        """
+        known = [f.name for f in fields(PassRecord)]
+        if name not in known:
+            raise ValueError(f"a history has the columns {', '.join(known)}; got {name!r}")
+        return np.array([getattr(r, name) for r in self._records])
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return plain dictionaries, one per pass."""
+        return [asdict(r) for r in self._records]
+
+    @classmethod
+    def from_dicts(cls, rows: Sequence[dict[str, Any]]) -> History:
+        """Undo `to_dicts`."""
+        return cls([PassRecord(**row) for row in rows])
+
+    @overload
+    def __getitem__(self, index: int) -> PassRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> History: ...
+    def __getitem__(self, index: int | slice) -> PassRecord | History:
+        if isinstance(index, slice):
+            return History(self._records[index])
+        return self._records[index]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[PassRecord]:
+        return iter(self._records)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, History) and repr(self._records) == repr(other._records)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"History({len(self._records)} passes)"
+
+
+@dataclass
+class Context:
+    """What a solver may know of the run while it steps.
+
+    Attributes
+    ----------
+    n_examples : int
+        Number of examples.
+    rng : numpy.random.Generator
+        The run's only source of randomness.
+    threads : int
+        Threads for passes at a fixed w.
+    gap : float
+        The relative gap asked for.
+    slow_oracle : bool
+        The oracle is a user's Python code: cached passes are nearly free in comparison.
+    seconds_left : float or None
+        Time budget of the pass that is about to begin.
+    dual : float
+        Dual objective, from the gains of all passes.
+    """
+
+    n_examples: int
+    rng: np.random.Generator
+    threads: int = 1
+    gap: float = 0.01
+    slow_oracle: bool = False
+    seconds_left: float | None = None
+    dual: float = 0.0
+
+    def order(self, permute: bool = True) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        """Order in which a pass visits the examples."""
+        if permute:
+            return self.rng.permutation(self.n_examples).astype(np.uint32)
+        return np.arange(self.n_examples, dtype=np.uint32)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a solver reports of one pass.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of pass, as in `PassRecord`.
+    result : PassResult
+        What the engine counted.
+    finished : bool
+        The solver's own stopping rule holds.
+    reason : str
+        Which one, in words.
+    """
+
+    kind: str
+    result: PassResult
+    finished: bool = False
+    reason: str = ""
+
+    @property
+    def exact_gap(self) -> float:
+        """P - D at one w, if this pass stayed at one w; else NaN."""
+        return self.result.gap if self.kind == "collect" else math.nan
+
+
+class Solver(ABC):
+    """An algorithm: how passes follow each other."""
+
+    #: Name used in ``solver="..."``.
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def factored(self) -> bool:
+        """Whether blocks may be kept as products of independent parts."""
+
+    @abstractmethod
+    def init(self, context: Context) -> dict[str, Any]:
+        """Return the state before the first pass; plain values that JSON can hold."""
+
+    @abstractmethod
+    def step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+        """Make one pass and move the state on."""
+
+
+@dataclass
+class RunState:
+    """All that a checkpoint must hold besides the engine: enough to go on bit for bit."""
+
+    solver: dict[str, Any] = field(default_factory=dict)
+    rng: dict[str, Any] = field(default_factory=dict)
+    dual: float = 0.0
+    seconds: float = 0.0
+    oracle_calls: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)

@@ -1,0 +1,397 @@
+"""The one driver of all solvers.
+
+A solver makes passes; the driver decides whether there is another one. It owns the clock, the gap
+tolerance, the history, callbacks, progress on standard error, checkpoints, Ctrl-C and the final
+certificate.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxmargin._native import Engine, Problem, PythonProblem, aligned_array
+from maxmargin.errors import ConvergenceWarning, NotCompatibleError
+from maxmargin.regularizers import Regularizer, make_regularizer
+from maxmargin.solvers.base import (
+    Certificate,
+    Context,
+    History,
+    PassRecord,
+    RunState,
+    Solver,
+    Step,
+    relative_gap,
+)
+from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
+
+__all__ = ["Callback", "SolveResult", "solve"]
+
+#: Called after each pass with its record; a true answer ends the training.
+Callback = Callable[[PassRecord], object]
+
+#: Counting non-zeros of more weights than this would cost a noticeable share of a pass.
+COUNTED_WEIGHTS = 1_000_000
+
+#: A certificate may exceed the tolerance by rounding of 4-byte weights; go on at most so often.
+MAX_CONFIRMATIONS = 3
+
+
+@dataclass
+class SolveResult:
+    """What training gives back.
+
+    Attributes
+    ----------
+    weights : ndarray
+        The weights in the engine's layout, rebuilt from the multipliers.
+    certificate : Certificate
+        Primal, dual and gap of these weights.
+    history : History
+        One record per pass.
+    converged : bool
+        Whether the gap asked for (or the solver's own criterion) was reached.
+    stop_reason : str
+        Why training ended, in words.
+    n_passes : int
+        Passes made, those before a resume included.
+    engine : Engine
+        The engine, to go on from.
+    """
+
+    weights: np.ndarray[Any, Any]
+    certificate: Certificate
+    history: History
+    converged: bool
+    stop_reason: str
+    n_passes: int
+    engine: Engine
+
+
+def solve(
+    problem: Problem,
+    solver: Solver,
+    *,
+    C: float,
+    dtype: str = "float32",
+    regularizer: Regularizer | str | None = None,
+    gap: float = 0.01,
+    max_passes: int = 1000,
+    time_limit: float | None = None,
+    n_jobs: int = 1,
+    verbose: int = 0,
+    random_state: int | np.random.RandomState | np.random.Generator | None = None,
+    callbacks: Iterable[Callback] | None = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
+    engine: Engine | None = None,
+) -> SolveResult:
+    """Train.
+
+    Parameters
+    ----------
+    problem : Problem
+        A native problem: a structure joined with its data.
+    solver : Solver
+        The algorithm.
+    C : float
+        The C of Ω(w) + C Σ ξ_i.
+    dtype : {"float32", "float64"}
+        Size of the weights during training; multipliers and certificates are 8-byte.
+    regularizer : Regularizer, "l2" or None
+        Ω; None is L2.
+    gap : float
+        Stop when the relative duality gap is at most this.
+    max_passes : int
+        Stop after so many passes.
+    time_limit : float or None
+        Stop after so many seconds; the pass under way is cut short.
+    n_jobs : int
+        Threads for passes at a fixed w. The result does not depend on it.
+    verbose : int
+        1: a line for each pass that knows the gap; 2: a line for each pass.
+    random_state : int, RandomState, Generator or None
+        Seed of the visiting order.
+    callbacks : iterable of callable
+        Each is called with the `PassRecord` of every pass; a true answer ends the training.
+    checkpoint : path-like or None
+        Where to save the run, every `checkpoint_seconds` and at the end.
+    checkpoint_seconds : float
+        Least time between two checkpoints.
+    resume : bool
+        Go on from the checkpoint if it exists.
+    engine : Engine or None
+        Go on from the multipliers of this engine (a warm start).
+
+    Returns
+    -------
+    SolveResult
+        Weights, certificate, history.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is out of range.
+    NotCompatibleError
+        If problem, solver and regulariser do not go together.
+    FloatingPointError
+        If the objective stops being finite.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If training ended before the gap was reached.
+    """
+    C = _number("C", C, above=0.0)
+    gap = _number("gap", gap, least=0.0)
+    max_passes = _whole("max_passes", max_passes, 1)
+    n_jobs = _whole("n_jobs", n_jobs, 1)
+    if time_limit is not None:
+        time_limit = _number("time_limit", time_limit, above=0.0)
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs a checkpoint to resume from")
+    regularizer = make_regularizer(regularizer)
+    if regularizer.link != "identity":
+        raise NotCompatibleError(
+            f"{type(regularizer).__name__} is not compatible with solver {solver.name!r}"
+        )
+
+    slow = isinstance(problem, PythonProblem)
+    if engine is None:
+        engine = Engine(problem, C, single=dtype == "float32" and not slow, factored=solver.factored)
+    elif engine.C != C:
+        engine.rescale(C)
+    context = Context(
+        n_examples=problem.n_examples,
+        rng=np.random.default_rng(_seed(random_state)),
+        threads=n_jobs,
+        gap=gap,
+        slow_oracle=slow,
+        dual=C * engine.expected_loss() - engine.penalty(),
+    )
+    run = _Run(engine, solver, context, list(callbacks or ()), verbose, time_limit)
+    identity = {
+        "n_examples": problem.n_examples,
+        "n_weights": int(engine.weights.size),
+        "C": C,
+        "dtype": str(engine.weights.dtype),
+        "solver": f"{solver.name}: {solver}",
+    }
+    if resume and checkpoint is not None and Path(checkpoint).exists():
+        run.restore(load_checkpoint(checkpoint, engine, identity))
+
+    def save() -> None:
+        if checkpoint is not None:
+            save_checkpoint(checkpoint, engine, run.state(), identity)
+
+    for _ in range(MAX_CONFIRMATIONS):
+        run.loop(max_passes, save, checkpoint_seconds)
+        # Before the certificate, which replaces the weights by rebuilt ones: a resumed run must
+        # find exactly what an uninterrupted one would have had.
+        save()
+        primal, dual = engine.certify(n_jobs)
+        certificate = Certificate(primal, dual, C, problem.n_examples)
+        confirmed = certificate.gap <= gap or not run.by_gap
+        if confirmed or len(run.history) >= max_passes:
+            break
+        run.go_on(dual)
+    converged = run.converged and (confirmed or certificate.gap <= gap * (1 + 1e-3))
+    if not converged and run.reason != "interrupted":
+        warnings.warn(
+            f"training stopped before the gap was reached ({run.reason}): {certificate}; "
+            f"asked for was a gap of {gap:g}. Raise max_passes or time_limit, or ask for less",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    run.mark_final(primal, dual)
+    weights = aligned_array(engine.weights.size, engine.weights.dtype == np.float32)
+    weights[:] = engine.weights
+    return SolveResult(
+        weights, certificate, run.history, converged, run.reason, len(run.history), engine
+    )
+
+
+class _Run:
+    """One training run between its first and last pass."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        solver: Solver,
+        context: Context,
+        callbacks: list[Callback],
+        verbose: int,
+        time_limit: float | None,
+    ) -> None:
+        self.engine, self.solver, self.context = engine, solver, context
+        self.callbacks, self.verbose, self.time_limit = callbacks, verbose, time_limit
+        self.solver_state = solver.init(context)
+        self.history = History()
+        self.seconds = 0.0
+        self.oracle_calls = 0
+        self.converged = False
+        self.by_gap = False  # stopped because a pass at one w found the gap small enough
+        self.reason = ""
+
+    def state(self) -> RunState:
+        return RunState(
+            solver=dict(self.solver_state),
+            rng=dict(self.context.rng.bit_generator.state),
+            dual=self.context.dual,
+            seconds=self.seconds,
+            oracle_calls=self.oracle_calls,
+            history=self.history.to_dicts(),
+        )
+
+    def restore(self, state: RunState) -> None:
+        self.solver_state = state.solver
+        self.context.rng.bit_generator.state = state.rng
+        self.context.dual = state.dual
+        self.seconds = state.seconds
+        self.oracle_calls = state.oracle_calls
+        self.history = History.from_dicts(state.history)
+
+    def go_on(self, dual: float) -> None:
+        """The certificate was not good enough after all."""
+        self.converged = self.by_gap = False
+        self.context.dual = dual
+
+    def loop(self, max_passes: int, save: Callable[[], None], save_seconds: float) -> None:
+        saved = time.perf_counter()
+        while not self.converged:
+            if len(self.history) >= max_passes:
+                self.reason = f"max_passes = {max_passes}"
+                return
+            if self.time_limit is not None:
+                self.context.seconds_left = self.time_limit - self.seconds
+                if self.context.seconds_left <= 0:
+                    self.reason = f"time_limit = {self.time_limit:g} s"
+                    return
+            begin = time.perf_counter()
+            try:
+                step = self.solver.step(self.engine, self.solver_state, self.context)
+            except KeyboardInterrupt:
+                # The engine ended the pass in a consistent state; what it has is a good model.
+                self.reason = "interrupted"
+                print("maxmargin: interrupted; finishing with the model so far", file=sys.stderr)
+                return
+            exact = self._exact_gap(step)
+            self.seconds += time.perf_counter() - begin
+            if self._digest(step, exact):
+                return
+            if time.perf_counter() - saved > save_seconds:
+                save()
+                saved = time.perf_counter()
+
+    def _exact_gap(self, step: Step) -> float:
+        """P - D at the present w, if the pass knows it or comes close to the tolerance."""
+        result = step.result
+        if result.interrupted:
+            return math.nan
+        dual = self.context.dual + result.gain
+        if step.kind == "exact" and result.gap <= self.context.gap * (dual + result.gap):
+            # The blocks' gaps were summed while w moved: confirm them at one w.
+            primal = self.engine.penalty() + self.engine.C * self.engine.hinge(self.context.threads)
+            self.oracle_calls += self.context.n_examples
+            return primal - dual
+        return step.exact_gap
+
+    def _digest(self, step: Step, exact: float) -> bool:
+        """Record a pass; true if a callback wants to stop."""
+        result, context = step.result, self.context
+        context.dual += result.gain
+        self.oracle_calls += result.oracle_calls
+        if not (math.isfinite(context.dual) and math.isfinite(result.gap)):
+            raise FloatingPointError(
+                f"the objective is not finite after pass {len(self.history) + 1} "
+                f"(dual {context.dual}, gap {result.gap}). Features of very large size? "
+                'Scale them, or use dtype="float64"'
+            )
+        primal = context.dual + exact
+        record = PassRecord(
+            n_pass=len(self.history) + 1,
+            kind=step.kind,
+            seconds=self.seconds,
+            oracle_calls=self.oracle_calls,
+            primal=primal,
+            dual=context.dual,
+            gap=relative_gap(primal, context.dual),
+            gap_estimate=relative_gap(context.dual + result.gap, context.dual)
+            if step.kind != "cached"
+            else math.nan,
+            planes=self.engine.size()["planes"],
+            nonzeros=self._nonzeros(),
+        )
+        self.history.append(record)
+        self._report(record)
+        if record.gap <= context.gap:
+            self.converged = self.by_gap = True
+            self.reason = f"gap {record.gap:.3g} <= {context.gap:g}"
+        elif step.finished:
+            self.converged, self.reason = True, step.reason
+        elif any([callback(record) for callback in self.callbacks]):
+            self.reason = "stopped by a callback"
+            return True
+        return False
+
+    def mark_final(self, primal: float, dual: float) -> None:
+        """Put the certified numbers into the last record."""
+        if len(self.history) == 0:
+            return
+        last = asdict(self.history[-1])
+        last.update(primal=primal, dual=dual, gap=relative_gap(primal, dual))
+        last["nonzeros"] = int(np.count_nonzero(self.engine.weights))
+        self.history = History([*self.history[:-1], PassRecord(**last)])
+
+    def _nonzeros(self) -> int:
+        weights = self.engine.weights
+        return int(np.count_nonzero(weights)) if weights.size <= COUNTED_WEIGHTS else -1
+
+    def _report(self, record: PassRecord) -> None:
+        if self.verbose >= 2 or (self.verbose == 1 and record.kind == "collect"):
+            known = f"{100 * record.gap:8.3f} %" if math.isfinite(record.gap) else " " * 10
+            print(
+                f"pass {record.n_pass:4d} {record.kind:8s} {record.seconds:8.2f} s  "
+                f"dual {record.dual:14.6g}  gap {known}  planes {record.planes}",
+                file=sys.stderr,
+            )
+
+
+def _number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None
+) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    value = float(value)
+    if not math.isfinite(value) or (above is not None and value <= above):
+        raise ValueError(f"{name} must be finite and above {above or 0:g}, got {value!r}")
+    if least is not None and value < least:
+        raise ValueError(f"{name} must be at least {least:g}, got {value!r}")
+    return value
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value!r}")
+    return int(value)
+
+
+def _seed(random_state: Any) -> Any:
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return random_state

@@ -1,0 +1,227 @@
+"""SDM: the sequential dual method for structural SVMs.
+
+Problem (OP1 and its dual OP2 of the paper)::
+
+    min_w  ½‖w‖² + C Σ_i ξ_i      s.t.  w·Δf_i(y) >= l_i(y) - ξ_i      for all i, y
+    max_α  C Σ α_i(y) l_i(y) - ½‖C Σ α_i(y) Δf_i(y)‖²    s.t.  Σ_y α_i(y) = 1,  α >= 0
+
+Paper: Balamurugan, Shevade, Sundararajan and Keerthi, "A Sequential Dual Method for Structural
+SVMs", SDM 2011; with the corrections listed in ``docs/errata.md``. Algorithm 2 (SMO on one block)
+is native code, ``native/smo.hpp``; Algorithms 1 and 3 are the schedules below.
+
+Schedules
+---------
+``"auto"`` (default)
+    The same dual, three ideas beyond the paper, each of which was measured:
+
+    1. *Factored blocks.* Places of an output that do not interact keep multipliers of their own
+       (``native/part.hpp``), so few planes describe many outputs.
+    2. *Passes at one w.* After some exact passes that learn while they go, the oracle is called on
+       all examples at a fixed w ("collect"): this gives the true duality gap and the new planes in
+       one go, and can use many threads. Between two of them, cached passes do the optimisation;
+       most of these visit only the parts whose last violation was above the average.
+    3. *Over-relaxation.* Cached steps overshoot by ``relaxation``; for values below 2 the dual
+       still never falls.
+
+    It stops when a collect pass finds the relative gap small enough.
+``"paper"``
+    Algorithm 3 with the paper's parameters. It stops when no ψ_i exceeds ``tau``.
+``"basic"``
+    Algorithm 1: each example is solved to τ-optimality with repeated oracle calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from maxmargin._native import Engine, PassOptions
+from maxmargin.solvers.base import Context, Solver, Step
+
+__all__ = ["SDM"]
+
+SCHEDULES = ("auto", "paper", "basic")
+
+
+@dataclass(frozen=True)
+class SDM(Solver):
+    """Sequential dual method.
+
+    Parameters
+    ----------
+    schedule : {"auto", "paper", "basic"}
+        How passes follow each other; see the module's text.
+    tau : float
+        τ: an example whose violation ψ_i is not above it counts as solved (paper, basic).
+    tau_inner : float
+        τ̃: SMO stops at this violation (paper, basic).
+    kappa1 : int
+        κ₁: passes of type I before the first of type II (paper).
+    kappa2 : int
+        κ₂: at most this many passes of type II in a row (paper).
+    permute : bool
+        Visit the examples in a new random order in each pass.
+    prune : bool
+        Drop planes whose multiplier has become zero.
+    min_change : float
+        Stop a type-I loop when a pass raises the dual by less than this share, even though
+        ψ_max > τ; 0 switches this off (paper, basic).
+    warm_passes : int
+        Exact passes before the first collect pass (auto).
+    cached_passes : int
+        Cached passes between two collect passes, at most (auto).
+    full_every : int
+        Of these, one in so many visits all parts (auto).
+    relaxation : float
+        Over-relaxation of cached steps, in (0, 2) (auto).
+    """
+
+    name: ClassVar[str] = "sdm"
+
+    schedule: str = "auto"
+    tau: float = 0.25
+    tau_inner: float = 0.15
+    kappa1: int = 10
+    kappa2: int = 5
+    permute: bool = True
+    prune: bool = True
+    min_change: float = 0.0
+    warm_passes: int = 2
+    cached_passes: int = 10
+    full_every: int = 5
+    relaxation: float = 1.3
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise ValueError(
+                f"schedule must be one of {', '.join(map(repr, SCHEDULES))}; got {self.schedule!r}"
+            )
+        for name in ("tau", "tau_inner", "min_change"):
+            value = getattr(self, name)
+            if not (value >= 0 and value < float("inf")):
+                raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
+        for name, least in (
+            ("kappa1", 0),
+            ("kappa2", 1),
+            ("warm_passes", 1),
+            ("cached_passes", 1),
+            ("full_every", 1),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or int(value) != value or value < least:
+                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        if not 0 < self.relaxation < 2:
+            raise ValueError(f"relaxation must lie between 0 and 2, got {self.relaxation!r}")
+
+    @property
+    def factored(self) -> bool:
+        """Only the auto schedule keeps blocks in parts."""
+        return self.schedule == "auto"
+
+    def init(self, context: Context) -> dict[str, Any]:
+        """Return the state before the first pass."""
+        if self.schedule == "auto":
+            return {"warm": self.warm_passes, "left": 0, "gap": None, "parts": 0}
+        # Algorithm 3, line 4
+        return {"iter": 0, "get_max_y": True, "tau_v": 0.0}
+
+    def step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+        """Make one pass."""
+        if self.schedule == "auto":
+            return self._auto(engine, state, context)
+        return self._paper(engine, state, context)
+
+    # ---- Algorithms 1 and 3 ------------------------------------------------------------------
+
+    def _paper(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+        """One iteration of the outer loop of Algorithm 3 (lines 5-42), or of Algorithm 1.
+
+        ψ̂_max of lines 25-26 is taken from the values met at the visits; computing it again for
+        all examples after the loop would only cost one more pass.
+        """
+        basic = self.schedule == "basic"
+        options = PassOptions(
+            tau=self.tau if state["get_max_y"] else 0.0,
+            tau_inner=self.tau_inner,
+            rounds=1000 if basic else 1,  # Algorithm 1 solves (4.1) completely
+            prune=self.prune,  # line 23
+        )
+        order = context.order(self.permute)
+        finished, reason = False, ""
+        if state["get_max_y"]:  # type I, lines 8-17
+            kind = "exact"
+            result = engine.exact_pass(order, options, context.seconds_left)
+            if result.solved == 0:  # lines 28-29: nothing changed in the outer loop
+                finished, reason = True, f"no violation above tau = {self.tau:g}"
+            elif result.gain <= self.min_change * abs(context.dual):
+                finished, reason = True, f"relative change of the dual below {self.min_change:g}"
+            elif (
+                not basic and state["iter"] >= self.kappa1 and result.psi_cached_max > self.tau
+            ):  # lines 31-34
+                state["tau_v"] = result.psi_cached_max / 2
+                state["get_max_y"] = False
+        else:  # type II, line 19
+            kind = "cached"
+            result = engine.cached_pass(order, options, context.seconds_left)
+            if (
+                result.psi_cached_max < state["tau_v"]
+                or (state["iter"] - self.kappa1) % self.kappa2 == 0
+            ):  # lines 37-39
+                state["get_max_y"] = True
+        state["iter"] += 1  # line 41
+        return Step(kind, result, finished and not result.interrupted, reason)
+
+    # ---- the auto schedule -------------------------------------------------------------------
+
+    #: SMO stops at this share of the violation it met: deeper solves are undone by the next block.
+    SMO_DEPTH: ClassVar[float] = 0.1
+    #: A cached visit that finds less than this share of the average violation leaves w alone.
+    IDLE: ClassVar[float] = 0.5
+    #: Enough cached passes when what is left among the kept planes is this share of the gap.
+    ENOUGH: ClassVar[float] = 0.05
+    #: With a user's Python oracle, cached passes cost nothing: make many.
+    SLOW_ORACLE_PASSES: ClassVar[int] = 50
+
+    def _auto(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+        if state["warm"] > 0:
+            state["warm"] -= 1
+            options = PassOptions(tau_relative=self.SMO_DEPTH)
+            result = engine.exact_pass(context.order(self.permute), options, context.seconds_left)
+            return Step("exact", result)
+        if state["left"] == 0:
+            return self._look(engine, state, context)
+        return self._improve(engine, state, context)
+
+    def _look(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+        """Call the oracle on all examples: new planes and, at one w, the true gap."""
+        near = state["gap"] is not None and state["gap"] <= 1.5 * context.gap * context.dual
+        if context.slow_oracle and not near:
+            # Far from the end, an oracle call is best spent on a step of its own.
+            options = PassOptions(tau_relative=self.SMO_DEPTH)
+            result = engine.exact_pass(context.order(self.permute), options, context.seconds_left)
+            kind = "exact"
+        else:
+            result = engine.collect_pass(context.threads, PassOptions(), context.seconds_left)
+            kind = "collect"
+        state["gap"] = result.gap
+        state["parts"] = max(engine.size()["parts"], 1)
+        state["left"] = self.SLOW_ORACLE_PASSES if context.slow_oracle else self.cached_passes
+        return Step(kind, result)
+
+    def _improve(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+        """Optimise over the kept planes, mostly where the violation is large."""
+        average = state["gap"] / engine.C / state["parts"]
+        full = state["left"] % self.full_every == 0
+        options = PassOptions(
+            tau=self.IDLE * average,
+            tau_relative=self.SMO_DEPTH,
+            relaxation=self.relaxation,
+            recombine=True,
+            min_violation=0.0 if full else average,
+            prune=self.prune,
+        )
+        result = engine.cached_pass(context.order(self.permute), options, context.seconds_left)
+        state["left"] -= 1
+        if full and result.cached_gap < self.ENOUGH * state["gap"]:
+            state["left"] = 0
+        return Step("cached", result)
