@@ -129,6 +129,7 @@ class EngineHandle {
       d["lo"] = to_numpy(std::move(s.lo));
       d["hi"] = to_numpy(std::move(s.hi));
       d["violation"] = to_numpy(std::move(s.violation));
+      d["stale"] = to_numpy(std::move(s.stale));
       d["n_planes"] = to_numpy(std::move(s.n_planes));
       d["n_index"] = to_numpy(std::move(s.n_index));
       d["alpha"] = to_numpy(std::move(s.alpha));
@@ -151,6 +152,7 @@ class EngineHandle {
       take(d, "lo", s.lo);
       take(d, "hi", s.hi);
       take(d, "violation", s.violation);
+      take(d, "stale", s.stale);
       take(d, "n_planes", s.n_planes);
       take(d, "n_index", s.n_index);
       take(d, "alpha", s.alpha);

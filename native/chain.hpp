@@ -269,6 +269,16 @@ class Chain final : public Structure<T> {
     if (ws.cells.size() != old) write_cells(data_, label_bits_, i, ws.cells, index);
   }
 
+  void reindex(typename Base::Workspace& base, std::size_t i, std::span<const CodeView> planes,
+               std::vector<Code>& index) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    ws.cells.clear();
+    for (const CodeView plane : planes) ws.cells.insert(ws.cells.end(), plane.begin(), plane.end());
+    std::sort(ws.cells.begin(), ws.cells.end());
+    ws.cells.erase(std::unique(ws.cells.begin(), ws.cells.end()), ws.cells.end());
+    if (ws.cells.size() != CellReader::n_cells(index)) write_cells(data_, label_bits_, i, ws.cells, index);
+  }
+
   // The best output made of cells and the truth elsewhere, by Viterbi over the cells. F of an
   // output is the sum of its cells' gains and a correction for each pair of neighbouring cells.
   Found recombine(typename Base::Workspace& base, std::size_t i, const T* w,

@@ -106,7 +106,12 @@ class Engine {
 
   // At one w: Σ g_i is P - D, and Σ max F the loss part of the primal / C.
   PassResult collect_pass(int threads, const PassOptions& options) {
-    return over_examples(threads, [&](Lane& lane, std::size_t i, PassResult& result) {
+    return over_examples(threads, [&](Lane& lane, std::size_t i, std::size_t end, PassResult& result) {
+      if (i + 4 < end) {  // the parts of other shares belong to other threads
+        const Parts<T>& later = parts_[i + 4];
+        prefetch_range(later.data(), later.size() * sizeof(Part<T>));
+        for (const Part<T>& part : parts_[i + 2]) prefetch_part(part);
+      }
       find_planes(lane, i, options, result);
       drop_idle(parts_[i]);
     });
@@ -130,10 +135,8 @@ class Engine {
       if (stop(result)) break;
       // A visit is short and reads memory at random, so what later visits need is fetched in
       // stages, each of which reads what the stage before it fetched.
-      ahead(at + 8, [&](std::size_t, const Part<T>& part) {
-        prefetch_range(part.set.alpha(), part.set.bytes());
-        prefetch_range(part.index.data(), part.index.size() * sizeof(Code));
-      });
+      ahead(at + 16, [&](std::size_t, const Part<T>& part) { prefetch_range(&part, sizeof part); });
+      ahead(at + 8, [&](std::size_t, const Part<T>& part) { prefetch_part(part); });
       ahead(at + 2, [&](std::size_t i, const Part<T>& part) {
         structure_.prefetch_part(i, part.index, weights_.data());
       });
@@ -145,7 +148,7 @@ class Engine {
   // Σ_i max_y F_i(y) at the present w; nothing is changed.
   double hinge(int threads) {
     std::vector<double> value(n_examples());
-    const PassResult result = over_examples(threads, [&](Lane& lane, std::size_t i, PassResult&) {
+    const PassResult result = over_examples(threads, [&](Lane& lane, std::size_t i, std::size_t, PassResult&) {
       value[i] = structure_.oracle(*lane.ws, i, weights_.data()).F;
     });
     if (result.interrupted) return std::nan("");
@@ -224,7 +227,7 @@ class Engine {
     std::vector<std::uint32_t> survivors;
   };
 
-  // Run f over all examples, in contiguous shares so that the result does not depend on timing.
+  // Run f(lane, i, end of the share, result) over all examples, in contiguous shares so that the result does not depend on timing.
   template <class F>
   PassResult over_examples(int threads, F&& f) {
     const std::size_t n = n_examples();
@@ -235,13 +238,14 @@ class Engine {
     run_shares(shares, [&](std::size_t share) {
       Lane& lane = share == 0 ? lane_ : *lanes_[share - 1];
       structure_.weights_changed(*lane.ws);
-      for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
+      const std::size_t end = n * (share + 1) / shares;
+      for (std::size_t i = n * share / shares; i < end; ++i) {
         if (share == 0 && stop(results[share])) halt = true;
         if (halt.load(std::memory_order_relaxed)) {
           results[share].interrupted = true;
           break;
         }
-        f(lane, i, results[share]);
+        f(lane, i, end, results[share]);
       }
     });
     PassResult total;
@@ -263,6 +267,11 @@ class Engine {
     if (at < queue_.size()) f(queue_[at].first, *queue_[at].second);
   }
 
+  static void prefetch_part(const Part<T>& part) {
+    prefetch_range(part.set.alpha(), part.set.bytes());
+    prefetch_range(part.index.data(), part.index.size() * sizeof(Code));
+  }
+
   static void drop_idle(Parts<T>& parts) {
     std::erase_if(parts, [](const Part<T>& part) { return part.set.size() == 1; });
   }
@@ -275,7 +284,7 @@ class Engine {
     if (found.truth && parts.empty()) return;
     double mean = 0.0, cached = 0.0, low = 0.0;
     for (Part<T>& part : parts) {
-      refresh_index(lane, i, part);
+      if (part.stale) refresh_index(lane, i, part);
       margins(lane, i, part, Fresh::kOracle);
       double top = 0.0, least = 0.0;
       const double* alpha = part.set.alpha();
@@ -300,8 +309,9 @@ class Engine {
 
   // Planes come and go; what only past planes needed must not be looked at for ever.
   void refresh_index(Lane& lane, std::size_t i, Part<T>& part) {
-    part.index.clear();
-    for (std::size_t k = 1; k < part.set.size(); ++k) structure_.index(*lane.ws, i, part.set.code(k), part.index);
+    part.set.views(lane.views);
+    structure_.reindex(*lane.ws, i, lane.views, part.index);
+    part.stale = false;
   }
 
   void cached_visit(std::size_t i, Part<T>& part, const PassOptions& options, PassResult& result) {
@@ -349,7 +359,7 @@ class Engine {
     result.psi_cached_max = std::max(result.psi_cached_max, top - low);
     if (!(top - low > options.tau)) {
       // A plane without a multiplier that is not even tight is of no use.
-      if (options.prune) part.set.prune([&](std::size_t k) { return alpha[k] > 0.0 || F[k] >= top; }, lane.survivors);
+      if (options.prune) prune(lane, part, [&](std::size_t k) { return alpha[k] > 0.0 || F[k] >= top; });
       return false;
     }
     lane.before.assign(alpha, alpha + m);
@@ -372,8 +382,13 @@ class Engine {
     ++result.solved;
     part.set.views(lane.views);
     structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.coef.data(), weights_);
-    if (options.prune) part.set.prune([&](std::size_t k) { return alpha[k] > 0.0; }, lane.survivors);
+    if (options.prune) prune(lane, part, [&](std::size_t k) { return alpha[k] > 0.0; });
     return true;
+  }
+
+  template <class Keep>
+  static void prune(Lane& lane, Part<T>& part, Keep&& keep) {
+    if (part.set.prune(keep, lane.survivors) > 0) part.stale = true;
   }
 
   static constexpr double kSame = 1e-9;  // relative difference below which two margins are equal

@@ -7,8 +7,11 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 namespace mm {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Returns the number of steps taken.
 template <class K>
@@ -17,28 +20,28 @@ int smo(std::size_t m, const K* gram, std::size_t stride, double C, double toler
   int steps = 0;
   for (; steps < max_steps; ++steps) {
     // (4.3) the maximal violating pair
-    std::size_t p = 0, q = m;
-    for (std::size_t k = 0; k < m; ++k) {
-      if (F[k] > F[p]) p = k;
-      if (alpha[k] > 0.0 && (q == m || F[k] < F[q])) q = k;
+    std::size_t p = 0, q = 0;
+    double top = F[0], low = alpha[0] > 0.0 ? F[0] : kInfinity;
+    for (std::size_t k = 1; k < m; ++k) {
+      const double f = F[k], held = alpha[k] > 0.0 ? f : kInfinity;
+      p = f > top ? k : p;
+      top = f > top ? f : top;
+      q = held < low ? k : q;
+      low = held < low ? held : low;
     }
-    const double violation = F[p] - F[q];
+    const double violation = top - low;
     if (!(violation > tolerance) || p == q) break;  // (4.5)
-    const double curvature =
-        C * (double(gram[p * stride + p]) + double(gram[q * stride + q]) -
-             2.0 * double(gram[p * stride + q]));
+    const K* Kp = gram + p * stride;
+    const K* Kq = gram + q * stride;
+    const double curvature = C * (double(Kp[p]) + double(Kq[q]) - 2.0 * double(Kp[q]));
+    // (4.6), clipped so that alpha[q] stays non-negative
     double delta = alpha[q];
-    bool emptied = true;
-    if (curvature > 0.0 && violation < curvature * delta) {
-      delta = violation / curvature;
-      emptied = false;
-    }
+    const bool emptied = !(violation < curvature * delta);
+    if (!emptied) delta = violation / curvature;
     alpha[p] += delta;
     alpha[q] = emptied ? 0.0 : alpha[q] - delta;
     const double move = C * delta;
-    for (std::size_t k = 0; k < m; ++k) {
-      F[k] -= move * (double(gram[k * stride + p]) - double(gram[k * stride + q]));
-    }
+    for (std::size_t k = 0; k < m; ++k) F[k] -= move * (double(Kp[k]) - double(Kq[k]));
   }
   return steps;
 }

@@ -77,6 +77,10 @@ class Structure {
   virtual void index(Workspace&, std::size_t /*i*/, CodeView /*plane*/,
                      std::vector<Code>& /*index*/) const {}
 
+  // Make the index hold just these planes; it holds them and maybe more.
+  virtual void reindex(Workspace&, std::size_t /*i*/, std::span<const CodeView> /*planes*/,
+                       std::vector<Code>& /*index*/) const {}
+
   // The best output that can be put together from pieces of the kept planes, far cheaper than the
   // oracle; nothing (the truth) where a structure has no such thing.
   virtual Found recombine(Workspace&, std::size_t, const T*, CodeView /*index*/) const {

@@ -1,1 +1,74 @@
 """Large-margin learning of structured outputs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maxmargin.errors import (
+        ConvergenceWarning,
+        MaxMarginError,
+        ModelFormatError,
+        NotCompatibleError,
+        StructureError,
+    )
+    from maxmargin.estimators import SequenceTagger, StructuralSVM
+    from maxmargin.regularizers import L2
+    from maxmargin.solvers import SDM, Certificate, History
+    from maxmargin.structures import Chain, Structure, StructureReport, check_structure
+
+    __version__: str
+
+__all__ = [
+    "L2",
+    "SDM",
+    "Certificate",
+    "Chain",
+    "ConvergenceWarning",
+    "History",
+    "MaxMarginError",
+    "ModelFormatError",
+    "NotCompatibleError",
+    "SequenceTagger",
+    "StructuralSVM",
+    "Structure",
+    "StructureError",
+    "StructureReport",
+    "__version__",
+    "check_structure",
+]
+
+# Where the public names live. They are imported when first asked for, so that `import maxmargin`
+# (and with it `maxmargin --help`) does not wait for scikit-learn and SciPy.
+_HOMES = {
+    "errors": (
+        "ConvergenceWarning",
+        "MaxMarginError",
+        "ModelFormatError",
+        "NotCompatibleError",
+        "StructureError",
+    ),
+    "estimators": ("SequenceTagger", "StructuralSVM"),
+    "regularizers": ("L2",),
+    "solvers": ("SDM", "Certificate", "History"),
+    "structures": ("Chain", "Structure", "StructureReport", "check_structure"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("maxmargin")
+    elif name in _HOME_OF:
+        value = getattr(import_module(f"maxmargin.{_HOME_OF[name]}"), name)
+    else:
+        raise AttributeError(f"module 'maxmargin' has no attribute {name!r}")
+    globals()[name] = value  # asked for once only
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -19,7 +19,7 @@ Schedules
     2. *Passes at one w.* After some exact passes that learn while they go, the oracle is called on
        all examples at a fixed w ("collect"): this gives the true duality gap and the new planes in
        one go, and can use many threads. Between two of them, cached passes do the optimisation;
-       most of these visit only the parts whose last violation was above the average.
+       most of these visit only the parts whose last violation was not far below the average.
     3. *Over-relaxation.* Cached steps overshoot by ``relaxation``; for values below 2 the dual
        still never falls.
 
@@ -87,8 +87,8 @@ class SDM(Solver):
     prune: bool = True
     min_change: float = 0.0
     warm_passes: int = 2
-    cached_passes: int = 10
-    full_every: int = 5
+    cached_passes: int = 20
+    full_every: int = 10
     relaxation: float = 1.3
 
     def __post_init__(self) -> None:
@@ -177,6 +177,8 @@ class SDM(Solver):
     SMO_DEPTH: ClassVar[float] = 0.1
     #: A cached visit that finds less than this share of the average violation leaves w alone.
     IDLE: ClassVar[float] = 0.5
+    #: Passes that are not full visit parts whose last violation was above this share of the average.
+    BUSY: ClassVar[float] = 0.5
     #: Enough cached passes when what is left among the kept planes is this share of the gap.
     ENOUGH: ClassVar[float] = 0.05
     #: With a user's Python oracle, cached passes cost nothing: make many.
@@ -217,7 +219,7 @@ class SDM(Solver):
             tau_relative=self.SMO_DEPTH,
             relaxation=self.relaxation,
             recombine=True,
-            min_violation=0.0 if full else average,
+            min_violation=0.0 if full else self.BUSY * average,
             prune=self.prune,
         )
         result = engine.cached_pass(context.order(self.permute), options, context.seconds_left)

@@ -1,0 +1,76 @@
+# Every target sets itself up: it needs Python >= 3.11, a C++20 compiler and make, nothing else.
+#   make demo PYTHON=python3.12      another interpreter
+#   make test WORKERS=4              more test processes
+#   make bench DATA=path             the real data sets (also MAXMARGIN_DATA)
+
+PYTHON  ?= python3
+VENV    ?= .venv
+WORKERS ?= 2
+DATA    ?= $(or $(MAXMARGIN_DATA),../shared/data)
+
+BIN       := $(VENV)/bin
+PIP       := $(BIN)/python -m pip --disable-pip-version-check --quiet
+TOOLS     := $(VENV)/.maxmargin-tools
+INSTALLED := $(VENV)/.maxmargin-installed
+# Directories are listed too: a file that was removed changes its directory.
+SOURCES   := pyproject.toml CMakeLists.txt README.md LICENSE \
+             $(shell find native src -not -name '*.so' -not -path '*/__pycache__*')
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-fast bench lint build install clean
+
+help: ## what the targets do
+	@echo "maxmargin: large-margin learning of structured outputs"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(INSTALLED) ## train and score on handwritten dates, a few seconds
+	@$(BIN)/python examples/demo.py
+
+test: lint $(INSTALLED) ## everything: lint, types, all tests (under 10 minutes on two cores)
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-fast: $(INSTALLED) ## the quick tests (under a minute)
+	$(BIN)/python -m pytest -n $(WORKERS) -q -m "not slow and not data"
+
+bench: $(INSTALLED) ## the measured claims of the README
+	$(BIN)/python benchmarks/sdm.py --data "$(DATA)"
+
+lint: $(INSTALLED) ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+build: $(TOOLS) ## a wheel and a source archive in dist/
+	$(PIP) install build
+	$(BIN)/python -m build --sdist --wheel --no-isolation
+
+install: $(INSTALLED) ## the package and its development tools into .venv
+
+# The package is installed as a user would have it, not in place: the tests see what is shipped.
+$(INSTALLED): $(TOOLS) $(SOURCES)
+	@echo "installing maxmargin into $(VENV)"
+	@$(PIP) install --no-build-isolation ".[dev]"
+	@touch $@
+
+# What pyproject.toml asks of a build machine, so that later builds are incremental.
+$(TOOLS): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "maxmargin needs Python 3.11 or later and $(PYTHON) is not: make ... PYTHON=python3.12" >&2; exit 1; }
+	@command -v "$${CXX:-c++}" > /dev/null || command -v g++ > /dev/null || command -v clang++ > /dev/null || { \
+	  echo "no C++ compiler found (a package called g++ or clang, or set CXX)" >&2; exit 1; }
+	@test -x $(BIN)/python || if $(PYTHON) -c 'import ensurepip, venv' 2> /dev/null; then \
+	  $(PYTHON) -m venv $(VENV); \
+	elif $(PYTHON) -c 'import virtualenv' 2> /dev/null; then \
+	  $(PYTHON) -m virtualenv --quiet $(VENV); \
+	else \
+	  echo "$(PYTHON) cannot make virtual environments (no ensurepip): install the package" >&2; \
+	  echo "python3-venv, or virtualenv, or name another interpreter: make ... PYTHON=..." >&2; exit 1; \
+	fi
+	@echo "installing build tools into $(VENV)"
+	@$(PIP) install --upgrade pip
+	@$(PIP) install cmake ninja $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
+	@touch $@
+
+clean: ## remove everything that make made
+	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

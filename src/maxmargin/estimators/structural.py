@@ -1,0 +1,532 @@
+"""`StructuralSVM`: any structure, any solver; and what all estimators here share."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import numbers
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from joblib import effective_n_jobs  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin import _native
+from maxmargin.errors import NotCompatibleError, StructureError
+from maxmargin.memory import require_memory
+from maxmargin.solvers import SolveResult, make_solver, solve
+from maxmargin.solvers.base import Certificate, History
+from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
+from maxmargin.structures.base import (
+    Structure,
+    _describe_exception,
+    as_structure,
+    structure_name,
+)
+from maxmargin.structures.chain import PreparedProblem
+
+__all__ = ["NativeStructure", "StructuralEstimator", "StructuralSVM"]
+
+
+@runtime_checkable
+class NativeStructure(Protocol):
+    """What an estimator needs of a structure that trains and predicts in native code."""
+
+    def prepare_problem(self, X: Any, Y: Any, **fit_params: Any) -> PreparedProblem:
+        """Learn what the data has and make the training problem."""
+
+    def memory_needed(self, dtype: Any) -> tuple[str, int]:
+        """Name and size of the largest arrays of training."""
+
+    def native_weights(self, weights: Any) -> Any:
+        """Return the weights aligned as native code needs them."""
+
+    def predict(self, X: Any, weights: Any, n_jobs: int) -> list[Any]:
+        """Return the best output of every example."""
+
+    def score_labellings(self, X: Any, Y: Any, weights: Any, n_jobs: int) -> NDArray[np.float64]:
+        """Return the scores of given outputs."""
+
+
+class _WarmStart(NamedTuple):
+    """What the next fit goes on from."""
+
+    engine: _native.Engine
+    problem: _native.Problem  # the engine's own
+    fingerprint: bytes
+
+
+class StructuralEstimator(BaseEstimator):  # type: ignore[misc]
+    """What every estimator does: prepare, check, solve, keep the model.
+
+    A subclass names its parameters in its own ``__init__`` and says in ``_new_structure`` what is
+    trained; see `StructuralSVM` for the meaning of the parameters and attributes.
+    """
+
+    weights_: NDArray[Any]
+    structure_: Any
+    certificate_: Certificate
+    history_: History
+    converged_: bool
+    stop_reason_: str
+    n_iter_: int
+    n_examples_: int
+
+    def __init__(
+        self,
+        *,
+        solver: Any,
+        C: float,
+        C_scale: str,
+        regularizer: Any,
+        gap: float,
+        max_passes: int,
+        time_limit: float | None,
+        dtype: str,
+        n_jobs: int | None,
+        warm_start: bool,
+        verbose: int,
+        random_state: Any,
+        callbacks: Any,
+        checkpoint: Any,
+        resume: bool,
+    ) -> None:
+        self.solver = solver
+        self.C = C
+        self.C_scale = C_scale
+        self.regularizer = regularizer
+        self.gap = gap
+        self.max_passes = max_passes
+        self.time_limit = time_limit
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.resume = resume
+
+    @abstractmethod
+    def _new_structure(self) -> Structure:
+        """Return the structure to be trained, which nobody else holds."""
+
+    def _fit(self, X: Any, Y: Any, **fit_params: Any) -> None:
+        solver = make_solver(self.solver)
+        threads = effective_n_jobs(self.n_jobs)
+        structure = self._new_structure()
+        prepared, dtype = self._prepare(structure, X, Y, fit_params)
+        warm = getattr(self, "_warm", None) if self.warm_start else None
+        fingerprint = b""
+        if self.warm_start:
+            fingerprint = _fingerprint({**prepared.parts, "dtype": dtype})
+        if warm is not None and warm.fingerprint != fingerprint:
+            raise ValueError(
+                "warm_start=True goes on from the last fit, but the data, the labels, the "
+                "features, the loss or the dtype have changed since; fit with warm_start=False, "
+                "or a clone of the estimator, to start anew"
+            )
+        problem = prepared.problem if warm is None else warm.problem
+        result = solve(
+            problem,
+            solver,
+            C=_scaled(self.C, self.C_scale, problem.n_examples),
+            dtype=dtype,
+            regularizer=self.regularizer,
+            gap=self.gap,
+            max_passes=self.max_passes,
+            time_limit=self.time_limit,
+            n_jobs=threads,
+            verbose=self.verbose,
+            random_state=self.random_state,
+            callbacks=() if self.callbacks is None else self.callbacks,
+            checkpoint=self.checkpoint,
+            resume=self.resume,
+            engine=None if warm is None else warm.engine,
+        )
+        # Everything is set at the end: a fit that fails leaves the fitted model as it was.
+        self._keep(structure, result, problem)
+        if self.warm_start:
+            self._warm = _WarmStart(result.engine, problem, fingerprint)
+        else:
+            # The engine holds the data and all planes: often far more than the model.
+            self.__dict__.pop("_warm", None)
+
+    def _prepare(
+        self, structure: Structure, X: Any, Y: Any, fit_params: Mapping[str, Any]
+    ) -> tuple[PreparedProblem, str]:
+        """Return the training problem and the type of its weights."""
+        if isinstance(structure, NativeStructure):
+            prepared = structure.prepare_problem(X, Y, **fit_params)
+            require_memory(*structure.memory_needed(self.dtype))
+            return prepared, self.dtype
+        inputs, truths = paired_examples(X, Y)
+        structure.prepare(inputs, truths)
+        adapter = PythonProblem(structure, inputs, truths)
+        require_memory(
+            f"the weights ({adapter.n_weights} features, float64, with a copy and the certificate)",
+            3 * 8 * adapter.n_weights,
+            advice="use fewer features",
+        )
+        # All that tells one training set from another without asking what its examples are.
+        parts = {
+            "n_weights": adapter.n_weights,
+            "truths": [adapter.truth_features(i)[:2] for i in range(adapter.n_examples)],
+        }
+        return PreparedProblem(_native.PythonProblem(adapter), parts), "float64"
+
+    def _keep(self, structure: Structure, result: SolveResult, problem: _native.Problem) -> None:
+        self.structure_ = structure
+        self.weights_ = result.weights
+        self.certificate_ = result.certificate
+        self.history_ = result.history
+        self.converged_ = result.converged
+        self.stop_reason_ = result.stop_reason
+        self.n_iter_ = result.n_passes
+        self.n_examples_ = problem.n_examples
+
+    def _threads(self) -> int:
+        """Threads for prediction, once fitted."""
+        check_is_fitted(self, "weights_")
+        return int(effective_n_jobs(self.n_jobs))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An engine points into native memory and cannot be written down.
+        state = dict(super().__getstate__())
+        state.pop("_warm", None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "weights_" in state and isinstance(self.structure_, NativeStructure):
+            # Unpickled arrays lie anywhere: align them once, not at every prediction.
+            self.weights_ = self.structure_.native_weights(self.weights_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True  # inputs are whatever the structure understands
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+
+class StructuralSVM(StructuralEstimator):
+    """A large-margin model of any structure, trained by any solver.
+
+    Minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) + w·f(x_i, y) - w·f(x_i, y_i)].
+
+    Parameters
+    ----------
+    structure : Structure or object with its methods
+        What is predicted: `Chain`, or a description of your own (see `Structure`). It is never
+        changed; a deep copy of it is prepared and trained.
+    solver : str or Solver
+        The algorithm, by name ("sdm") or with its own parameters (``SDM(...)``).
+    C : float
+        Weight of the loss; positive.
+    C_scale : {"sum", "mean"}
+        "sum": C multiplies the sum over the examples, as above. "mean": it multiplies their mean,
+        so that C/n takes the place of C.
+    regularizer : Regularizer, "l2" or None
+        None is `L2`.
+    gap : float
+        Training stops when the relative duality gap (primal - dual) / primal is this small.
+    max_passes : int
+        Most passes over the examples.
+    time_limit : float or None
+        Most seconds of training.
+    dtype : {"float32", "float64"}
+        Type of the weights. Structures written in Python always train in float64.
+    n_jobs : int or None
+        Threads for exact passes and prediction, as scikit-learn counts them (None is 1, -1 all
+        processors). The result does not depend on it. Structures written in Python use one.
+    warm_start : bool
+        Whether ``fit`` goes on from where the last one ended, which needs the same data; C and
+        the stopping rules may be different. The state of training is then kept in memory with the
+        estimator. It is not pickled: after unpickling, the next ``fit`` starts anew.
+    verbose : int
+        1 or 2: progress on standard error.
+    random_state : int, RandomState, Generator or None
+        Seed of the visiting order.
+    callbacks : list of callables or None
+        Each is called with the record of every pass; a true answer ends training.
+    checkpoint : path or None
+        File where the state of training is saved now and then.
+    resume : bool
+        Whether to go on from the checkpoint if it is there.
+
+    Attributes
+    ----------
+    structure_ : Structure
+        The prepared copy of the structure.
+    weights_ : array
+        The weights, in the layout of the structure (``structure_.unpack(weights_)`` of a `Chain`).
+    certificate_ : Certificate
+        Primal, dual and gap of these weights, computed from scratch.
+    history_ : History
+        What each pass did.
+    n_iter_ : int
+        Number of passes.
+    converged_ : bool
+        Whether the gap was reached.
+    stop_reason_ : str
+        Why training ended.
+    n_examples_ : int
+        Number of training examples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import StructuralSVM, Structure
+    >>> class Classes(Structure):
+    ...     def joint_feature(self, x, y):
+    ...         return np.kron(np.eye(3)[y], x)
+    ...
+    ...     def loss(self, y, y_hat):
+    ...         return float(y != y_hat)
+    ...
+    ...     def outputs(self, x):
+    ...         return range(3)
+    >>> X = [np.array(x) for x in ([1.0, 0.0], [0.0, 1.0], [-1.0, -1.0])]
+    >>> model = StructuralSVM(Classes(), C=10.0).fit(X, [0, 1, 2])
+    >>> model.predict(X)
+    [0, 1, 2]
+    >>> bool(model.certificate_.gap <= 0.01)
+    True
+    """
+
+    def __init__(
+        self,
+        structure: Any = None,
+        *,
+        solver: Any = "sdm",
+        C: float = 1.0,
+        C_scale: str = "sum",
+        regularizer: Any = None,
+        gap: float = 0.01,
+        max_passes: int = 1000,
+        time_limit: float | None = None,
+        dtype: str = "float32",
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        resume: bool = False,
+    ) -> None:
+        super().__init__(
+            solver=solver,
+            C=C,
+            C_scale=C_scale,
+            regularizer=regularizer,
+            gap=gap,
+            max_passes=max_passes,
+            time_limit=time_limit,
+            dtype=dtype,
+            n_jobs=n_jobs,
+            warm_start=warm_start,
+            verbose=verbose,
+            random_state=random_state,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            resume=resume,
+        )
+        self.structure = structure
+
+    def _new_structure(self) -> Structure:
+        if self.structure is None:
+            raise NotCompatibleError(
+                "StructuralSVM needs a structure: StructuralSVM(structure=Chain()), or one of your "
+                "own with joint_feature, loss and argmax"
+            )
+        as_structure(self.structure)  # a class, or missing methods, are better told before copying
+        try:
+            return as_structure(copy.deepcopy(self.structure))
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise NotCompatibleError(
+                f"{structure_name(self.structure)} cannot be deep-copied, which training needs "
+                f"because it must not change it: {_describe_exception(error)}"
+            ) from error
+
+    def fit(self, X: Any, Y: Any) -> StructuralSVM:
+        """Train.
+
+        Parameters
+        ----------
+        X : sequence
+            The inputs, as the structure understands them.
+        Y : sequence
+            Their true outputs.
+
+        Returns
+        -------
+        StructuralSVM
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If X and Y do not go together or a parameter is out of range.
+        StructureError
+            If a method of the structure fails or returns nonsense.
+        NotCompatibleError
+            If structure, solver and regulariser do not go together.
+        MemoryError
+            If the weights need more memory than there is.
+        """
+        if Y is None:
+            raise ValueError("StructuralSVM requires Y to be passed, but it is None")
+        self._fit(X, Y)
+        return self
+
+    def predict(self, X: Any) -> list[Any]:
+        """Return the best output of every input.
+
+        Parameters
+        ----------
+        X : sequence
+            The inputs.
+
+        Returns
+        -------
+        list
+            One output for each.
+        """
+        threads = self._threads()
+        if isinstance(self.structure_, NativeStructure):
+            return self.structure_.predict(X, self.weights_, threads)
+        w = self._read_only_weights()
+        return [
+            self._call("argmax", i, x, w) for i, x in enumerate(_not_empty(example_list(X, "X")))
+        ]
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Return minus the mean loss of the predictions: the higher the better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : sequence
+            The inputs.
+        Y : sequence
+            Their true outputs.
+
+        Returns
+        -------
+        float
+            Minus the mean over the examples of ``loss(y, prediction)``.
+        """
+        check_is_fitted(self, "weights_")
+        inputs, truths = paired_examples(X, Y)
+        predicted = self.predict(inputs)
+        losses = [
+            self._number("loss", i, y, y_hat)
+            for i, (y, y_hat) in enumerate(zip(truths, predicted, strict=True))
+        ]
+        return -float(np.mean(losses))
+
+    def score_outputs(self, X: Any, Y: Any) -> NDArray[np.float64]:
+        """Return the score w·f(x, y) of given outputs.
+
+        Parameters
+        ----------
+        X : sequence
+            The inputs.
+        Y : sequence
+            An output for each.
+
+        Returns
+        -------
+        array of shape (n_examples,)
+            The scores; only scores of the same input can be compared.
+        """
+        threads = self._threads()
+        if isinstance(self.structure_, NativeStructure):
+            return self.structure_.score_labellings(X, Y, self.weights_, threads)
+        w = self._read_only_weights()
+        pairs = zip(*paired_examples(X, Y), strict=True)
+        return np.array([self._number("score", i, x, y, w) for i, (x, y) in enumerate(pairs)])
+
+    def _read_only_weights(self) -> NDArray[np.float64]:
+        w = self.weights_.view()
+        w.flags.writeable = False
+        return w
+
+    def _call(self, method: str, i: int, *args: Any) -> Any:
+        name = structure_name(self.structure_)
+        try:
+            answer = getattr(self.structure_, method)(*args)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise StructureError(
+                f"{method} of {name} failed: {_describe_exception(error)}, for example {i}",
+                method=method,
+                example=i,
+            ) from error
+        if answer is None:
+            raise StructureError(
+                f"{method} of {name} returned None, for example {i}", method=method, example=i
+            )
+        return answer
+
+    def _number(self, method: str, i: int, *args: Any) -> float:
+        answer = self._call(method, i, *args)
+        number = real_number(answer)
+        if number is None:
+            raise StructureError(
+                f"{method} of {structure_name(self.structure_)} returned an object of type "
+                f"{type(answer).__name__}, for example {i}; expected a number",
+                method=method,
+                example=i,
+            )
+        return number
+
+
+def _not_empty(examples: list[Any]) -> list[Any]:
+    if not examples:
+        raise ValueError("X is empty; expected at least one example")
+    return examples
+
+
+def _scaled(C: Any, scale: Any, n_examples: int) -> Any:
+    """Return the C of the sum over examples; what is wrong with C itself is the solver's to say."""
+    if scale == "sum":
+        return C
+    if scale == "mean":
+        return C / n_examples if isinstance(C, numbers.Real) else C
+    raise ValueError(f'C_scale must be "sum" or "mean", got {scale!r}')
+
+
+def _fingerprint(parts: Mapping[str, Any]) -> bytes:
+    """Return a digest of everything a training problem was made of."""
+    digest = hashlib.blake2b(digest_size=16)
+    for piece in _pieces(parts):
+        digest.update(piece)
+    return digest.digest()
+
+
+def _pieces(value: Any) -> Iterator[Any]:
+    """Yield the content of nested containers as buffers."""
+    if isinstance(value, np.ndarray):
+        yield repr((value.dtype.str, value.shape)).encode()
+        yield np.ascontiguousarray(value)
+    elif isinstance(value, bytes):
+        yield repr(len(value)).encode()
+        yield value
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield repr(key).encode()
+            yield from _pieces(entry)
+    elif isinstance(value, list | tuple):
+        yield f"{len(value)} entries".encode()
+        for entry in value:
+            yield from _pieces(entry)
+    else:
+        yield f"{type(value).__name__} {value!r}".encode()

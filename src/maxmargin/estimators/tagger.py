@@ -1,0 +1,325 @@
+"""`SequenceTagger`: a label for every token of a sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.estimators.structural import StructuralEstimator
+from maxmargin.features import check_lengths
+from maxmargin.structures.chain import Chain, ChainWeights
+
+__all__ = ["SequenceTagger"]
+
+
+class SequenceTagger(StructuralEstimator):
+    """Tag sequences: words with parts of speech, letters of a word image, fields of a text, ...
+
+    A structural SVM over a `Chain`: features of the tokens and transitions between neighbouring
+    labels. Minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) + w·f(x_i, y) - w·f(x_i, y_i)].
+
+    X is a list of sequences, all of one kind: lists of feature dicts (read as python-crfsuite
+    reads them), lists of lists of strings, (T, d) numpy arrays, (T, d) SciPy sparse matrices, or
+    tuples of a list or a sparse matrix and an array. y is a list of label sequences.
+
+    Features of X that were not seen by ``fit`` are ignored in prediction; arrays and matrices must
+    have as many columns as in ``fit``.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the loss; positive.
+    C_scale : {"sum", "mean"}
+        "sum": C multiplies the sum over the sequences. "mean": C/n takes the place of C.
+    loss : "hamming", array of shape (L, L), or dict
+        What an error costs: 1 for each wrong token; or ``loss[a][b]`` for the label b where a is
+        the truth, in the order of ``classes_``; or ``{(truth, label): cost}``, where other errors
+        cost 1.
+    labels : list or None
+        All labels, in the order ``classes_`` shall have. None: the labels of y.
+    allowed : None, "iob2", "iobes", callable, or array of shape (L, L)
+        Which labels may follow each other in a prediction; see `Chain`.
+    solver, regularizer, gap, max_passes, time_limit
+        As in `StructuralSVM`.
+    dtype, n_jobs, warm_start, verbose, random_state, callbacks, checkpoint, resume
+        As in `StructuralSVM`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (L,)
+        The labels: in the order of ``labels`` if they were given, else sorted, or in the order of
+        appearance if they cannot be sorted. All arrays over labels are in this order.
+    coef_ : array of shape (n_features, L)
+        Weights of the features, computed when asked for; names in `get_feature_names_out`.
+    transitions_ : array of shape (L, L)
+        ``transitions_[a, b]``: weight of label a followed by label b.
+    start_, end_ : array of shape (L,)
+        Weights of the first and of the last label.
+    n_features_in_ : int
+        Number of columns of X; only if X has columns (arrays or sparse matrices).
+    structure_ : Chain
+        The prepared structure.
+    weights_, certificate_, history_, n_iter_, converged_, stop_reason_, n_examples_
+        As in `StructuralSVM`.
+
+    Examples
+    --------
+    >>> X = [[{"w": "dogs"}, {"w": "bark"}], [{"w": "cats"}, {"w": "sleep"}]]
+    >>> y = [["N", "V"], ["N", "V"]]
+    >>> tagger = SequenceTagger(C=1.0).fit(X, y)
+    >>> tagger.predict([[{"w": "cats"}, {"w": "bark"}]])
+    [['N', 'V']]
+    >>> tagger.score(X, y)
+    1.0
+    """
+
+    structure_: Chain
+
+    def __init__(
+        self,
+        C: float = 0.1,
+        *,
+        C_scale: str = "sum",
+        loss: Any = "hamming",
+        labels: Any = None,
+        allowed: Any = None,
+        solver: Any = "sdm",
+        regularizer: Any = None,
+        gap: float = 0.01,
+        max_passes: int = 1000,
+        time_limit: float | None = None,
+        dtype: str = "float32",
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        resume: bool = False,
+    ) -> None:
+        super().__init__(
+            solver=solver,
+            C=C,
+            C_scale=C_scale,
+            regularizer=regularizer,
+            gap=gap,
+            max_passes=max_passes,
+            time_limit=time_limit,
+            dtype=dtype,
+            n_jobs=n_jobs,
+            warm_start=warm_start,
+            verbose=verbose,
+            random_state=random_state,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            resume=resume,
+        )
+        self.loss = loss
+        self.labels = labels
+        self.allowed = allowed
+
+    def _new_structure(self) -> Chain:
+        return Chain(loss=self.loss, labels=self.labels, allowed=self.allowed)
+
+    def fit(self, X: Any, y: Any, token_weight: Any = None) -> SequenceTagger:
+        """Train.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs.
+        y : list of label sequences
+            One label for each token.
+        token_weight : list of arrays, optional
+            A factor of the cost of each token, finite and not negative.
+
+        Returns
+        -------
+        SequenceTagger
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y or a parameter is not as it must be; the message names the sequence and token.
+        MemoryError
+            If the weights need more memory than there is.
+        """
+        if y is None:
+            raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
+        self._fit(X, y, token_weight=token_weight)
+        return self
+
+    # --- prediction ------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> list[list[Any]]:
+        """Return the best labels of every sequence, within ``allowed``.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+
+        Returns
+        -------
+        list of lists of labels
+            Labels as they were in y (numpy scalars as Python ones).
+        """
+        threads = self._threads()
+        return self.structure_.predict(X, self.weights_, threads)
+
+    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
+        """Return the k best labellings of every sequence, within ``allowed``.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        k : int
+            How many; at least 1.
+
+        Returns
+        -------
+        list of lists of (labels, score)
+            For every sequence its labellings, best first; fewer where fewer exist.
+        """
+        threads = self._threads()
+        return self.structure_.kbest(X, self.weights_, k, threads)
+
+    def decision_function(self, X: Any) -> list[NDArray[np.float64]]:
+        """Return, for each token and label, the score of the best labelling with that label there.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+
+        Returns
+        -------
+        list of arrays of shape (T, L)
+            Max-marginals over all labellings, whatever ``allowed`` says; columns in the order of
+            ``classes_``. The difference of two columns tells how much the model prefers a label.
+        """
+        threads = self._threads()
+        found = self.structure_.max_marginals(X, self.weights_, threads)
+        return [scores[:, self.structure_.class_columns_] for scores in found]
+
+    def score_labellings(self, X: Any, y: Any) -> NDArray[np.float64]:
+        """Return the score w·f(x, y) of given labellings.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        y : list of label sequences
+            One label for each token, all of them in ``classes_``.
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+            The scores; only scores of the same sequence can be compared.
+        """
+        threads = self._threads()
+        return self.structure_.score_labellings(X, y, self.weights_, threads)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the share of tokens that are labelled right.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        y : list of label sequences
+            The true labels; one that was not in training counts as an error.
+
+        Returns
+        -------
+        float
+            Token accuracy, from 0 to 1.
+        """
+        check_is_fitted(self, "weights_")
+        check_lengths(X, y)
+        truth = self.structure_.known_codes(y)
+        return float(np.mean(truth == self.structure_.known_codes(self.predict(X))))
+
+    # --- the model -------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, in the order of all arrays over labels."""
+        check_is_fitted(self, "weights_")
+        return _label_array(self.structure_.classes_)
+
+    @property
+    def coef_(self) -> NDArray[Any]:
+        """Weights of the features, [n_features][L]."""
+        return self._unpacked().coef[:, self.structure_.class_columns_]
+
+    @property
+    def transitions_(self) -> NDArray[Any]:
+        """Weights of label a followed by label b, [L][L]."""
+        columns = self.structure_.class_columns_
+        return self._unpacked().transitions[np.ix_(columns, columns)]
+
+    @property
+    def start_(self) -> NDArray[Any]:
+        """Weights of the first label, [L]."""
+        return self._unpacked().start[self.structure_.class_columns_]
+
+    @property
+    def end_(self) -> NDArray[Any]:
+        """Weights of the last label, [L]."""
+        return self._unpacked().end[self.structure_.class_columns_]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of X, if it has columns."""
+        check_is_fitted(self, "weights_")
+        encoder = self.structure_.encoder
+        if encoder.kind not in ("dense", "sparse"):
+            raise AttributeError(
+                f"n_features_in_ is the number of columns of X, but X was of kind {encoder.kind}"
+            )
+        return encoder.n_sparse + encoder.n_dense
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the features: of the rows of ``coef_``.
+
+        Parameters
+        ----------
+        input_features : None
+            Not used; here because scikit-learn passes it.
+
+        Returns
+        -------
+        array of str
+            The sparse features first; columns of arrays are called "dense:0", "dense:1", ...
+        """
+        check_is_fitted(self, "weights_")
+        return np.array(self.structure_.encoder.feature_names(), dtype=object)
+
+    def _unpacked(self) -> ChainWeights:
+        check_is_fitted(self, "weights_")
+        return self.structure_.unpack(self.weights_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.input_tags.dict = True
+        tags.target_tags.two_d_labels = True
+        return tags
+
+
+def _label_array(labels: list[Any]) -> NDArray[Any]:
+    """Return labels as an array that gives them back unchanged: of objects if need be."""
+    array = np.array(labels) if len({type(label) for label in labels}) == 1 else None
+    if array is None or array.ndim != 1 or array.tolist() != labels:
+        array = np.empty(len(labels), dtype=object)
+        for k, label in enumerate(labels):  # not at once: NumPy would take tuples apart
+            array[k] = label
+    return array

@@ -1,0 +1,884 @@
+"""`Chain`: label sequences, the Python face of the native chain.
+
+    f(x, y) = Σ_t x_t ⊗ e(y_t) + Σ_t e(y_{t-1}) ⊗ e(y_t) + start(y_1) + end(y_T)
+    l(y, ŷ) = Σ_t weight_t * cost[y_t][ŷ_t]               (Hamming: cost = [y_t != ŷ_t])
+
+The weights are one matrix. Its rows are the sparse features, the dense features, the transitions
+by first label, start and end; its columns are the labels in the order of ``Chain.labels_``. Native
+code pads the columns to the vector width (`Chain.pad`, `Chain.unpack`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin import _native
+from maxmargin.features import (
+    EncodedBatch,
+    FeatureEncoder,
+    check_lengths,
+    encode_labels,
+)
+from maxmargin.structures.adapter import real_number
+from maxmargin.structures.base import Structure
+
+__all__ = ["Chain", "ChainWeights", "PreparedProblem"]
+
+Floats: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+Labelling: TypeAlias = list[Any]
+
+MAX_LABELS = 2**24 - 1  # of the native index type
+ALIGNMENT = 32  # bytes; native code loads whole vectors of weights
+
+
+class ChainWeights(NamedTuple):
+    """The weights of a chain by what they belong to; L labels, in the order of ``labels_``.
+
+    Attributes
+    ----------
+    coef : array of shape (n_features, L)
+        Emissions: the sparse features, then the dense ones.
+    transitions : array of shape (L, L)
+        ``transitions[p, l]``: label p followed by label l.
+    start, end : array of shape (L,)
+        First and last label of a sequence.
+    """
+
+    coef: Floats
+    transitions: Floats
+    start: Floats
+    end: Floats
+
+
+class PreparedProblem(NamedTuple):
+    """A native training problem, and what it was made of.
+
+    Attributes
+    ----------
+    problem : _native.Problem
+        What a solver trains.
+    parts : dict
+        The numbers it was made of: arrays, ints, bytes and None. Two problems with the same parts
+        are the same.
+    """
+
+    problem: _native.Problem
+    parts: dict[str, Any]
+
+
+class _Mask(NamedTuple):
+    """Which edges decoding may use; uint8, in the order of ``labels_``, as native code takes it."""
+
+    transition: NDArray[np.uint8]  # [L * L]
+    start: NDArray[np.uint8]  # [L]
+    end: NDArray[np.uint8]  # [L]
+
+
+class Chain(Structure):
+    """Label sequences: one label for every token, scored with their features and transitions.
+
+    X is a list of sequences, Y a list of label sequences of the same lengths; what a sequence may
+    look like is told in `maxmargin.features.encode`. Training runs in native code.
+
+    Parameters
+    ----------
+    loss : "hamming", array of shape (L, L), or dict
+        What an error costs. "hamming": 1 for each wrong token. An array: ``loss[a][b]`` for the
+        label b where a is the truth, in the order of ``classes_``. A dict
+        ``{(truth, label): cost}``: pairs that are not in it cost 1. Costs are finite, not
+        negative, and 0 for the truth itself.
+    labels : list or None
+        All labels, and their order. None: the labels of Y, sorted where they can be sorted, else
+        in order of appearance.
+    allowed : None, "iob2", "iobes", callable, or array of shape (L, L)
+        Which labels may follow each other in a prediction. "iob2": I-X only after B-X or I-X.
+        "iobes": B-X and I-X are followed by I-X or E-X; everything else by O, B or S; sequences
+        begin with O, B or S and end with O, E or S. A callable ``allowed(previous, next)`` tells
+        whether a label may follow another; ``previous`` is None for the first label and ``next``
+        is None behind the last one. An array, in the order of ``classes_``: ``allowed[a][b]``
+        tells whether b may follow a.
+
+    Attributes
+    ----------
+    classes_ : list
+        The labels in the order of ``labels``, or sorted. Costs and masks are given in this order.
+    labels_ : list
+        The same labels in the order of the weights: the most frequent one first.
+    class_columns_ : array of int
+        Where each class is in ``labels_``: ``labels_[class_columns_[k]] == classes_[k]``.
+    encoder : FeatureEncoder
+        Turns X into numbers; known features are those of ``prepare``, others are ignored.
+    n_features : int or None
+        Number of weights of the protocol's methods, without padding; None before ``prepare``.
+
+    Notes
+    -----
+    ``allowed`` limits what is predicted (``predict``, ``kbest`` and ``argmax`` without a truth),
+    not what is learned: the oracle looks at all labellings.
+
+    The methods of the structure protocol (``joint_feature``, ``loss``, ``argmax``) work on one
+    sequence, in Python: for checks and for reading. Everything else runs in native code.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chain = Chain()
+    >>> X = [[["dogs"], ["bark"]], [["bark"]]]
+    >>> chain.prepare(X, [["N", "V"], ["V"]])
+    >>> chain.labels_
+    ['V', 'N']
+    >>> w = np.zeros(chain.n_features)
+    >>> chain.unpack(chain.pad(w)).coef.shape
+    (2, 2)
+    >>> chain.loss(["N", "V"], ["N", "N"])
+    1.0
+    """
+
+    def __init__(self, loss: Any = "hamming", labels: Any = None, allowed: Any = None) -> None:
+        self.loss_spec = loss
+        self.labels = labels
+        self.allowed = allowed
+        self.encoder = FeatureEncoder()
+        self.classes_: list[Any] = []
+        self.labels_: list[Any] = []
+        self.class_columns_: NDArray[np.intp] = np.empty(0, np.intp)
+        self._codes: dict[Any, int] = {}
+        self._cost: NDArray[np.float64] | None = None
+        self._mask: _Mask | None = None
+
+    def __repr__(self) -> str:
+        shown = {"loss": self.loss_spec, "labels": self.labels, "allowed": self.allowed}
+        defaults = {"loss": "hamming", "labels": None, "allowed": None}
+        given = (
+            f"{name}={value!r}"
+            for name, value in shown.items()
+            if type(value) is not type(defaults[name]) or value != defaults[name]
+        )
+        return f"Chain({', '.join(given)})"
+
+    # --- learning what there is ------------------------------------------------------------------
+
+    def prepare(self, X: Any, Y: Any) -> None:
+        """Learn the features of X and the labels of Y.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The training inputs.
+        Y : list of label sequences
+            Their labels.
+        """
+        self._learn(X, Y)
+
+    def prepare_problem(self, X: Any, Y: Any, token_weight: Any = None) -> PreparedProblem:
+        """Learn the features and labels and make the training problem, reading X once.
+
+        Parameters
+        ----------
+        X, Y, token_weight
+            As for `make_problem`.
+
+        Returns
+        -------
+        PreparedProblem
+            The native problem, and its parts.
+        """
+        batch, codes = self._learn(X, Y)
+        parts = self._parts(batch, codes, token_weight)
+        vocabulary = self.encoder.vocabulary
+        names = () if vocabulary is None else vocabulary.__getstate__()
+        problem = _native.ChainProblem(**parts)
+        return PreparedProblem(problem, {**parts, "features": names, "labels_": self.labels_})
+
+    def make_problem(self, X: Any, Y: Any, token_weight: Any = None) -> _native.ChainProblem:
+        """Make a native training problem with the features and labels that are known.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs. Features that ``prepare`` did not see are ignored.
+        Y : list of label sequences
+            Their labels, all of them known.
+        token_weight : list of arrays, optional
+            A factor of the cost of each token, finite and not negative; as long as Y.
+
+        Returns
+        -------
+        ChainProblem
+            What a solver trains.
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, a label is not known, or a token weight is negative or not finite.
+        """
+        self._require_prepared()
+        check_lengths(X, Y)
+        batch = self.encoder.transform(X)
+        codes, _ = encode_labels(Y, self._codes)
+        return _native.ChainProblem(**self._parts(batch, codes, token_weight))
+
+    def _learn(self, X: Any, Y: Any) -> tuple[EncodedBatch, NDArray[np.int32]]:
+        if Y is None:
+            raise ValueError("Y is None; expected a list of label sequences, one for each of X")
+        check_lengths(X, Y)
+        known = None if self.labels is None else _explicit_labels(self.labels)
+        codes, classes = encode_labels(Y, known)
+        n_labels = len(classes)
+        if n_labels > MAX_LABELS:
+            raise ValueError(
+                f"there are {n_labels} labels; at most {MAX_LABELS} fit the index type"
+            )
+        # Native code goes through the labels of a row of weights from the first to the last. With
+        # the most frequent labels in front, the weights that matter share few cache lines. A
+        # stable sort keeps ties in the order of the classes.
+        counts = np.bincount(codes, minlength=n_labels)
+        order = np.argsort(-counts, kind="stable")
+        columns = np.empty(n_labels, dtype=np.intp)
+        columns[order] = np.arange(n_labels)
+        cost = _cost_matrix(self.loss_spec, classes)
+        mask = _allowed_mask(self.allowed, classes)
+        encoder = FeatureEncoder()
+        batch = encoder.fit_transform(X)
+        # From here on nothing fails: a chain is prepared as a whole or left as it was.
+        self.encoder = encoder
+        self.classes_ = classes
+        self.labels_ = [classes[k] for k in order]
+        self.class_columns_ = columns
+        self._codes = {label: code for code, label in enumerate(self.labels_)}
+        self._cost = None if cost is None else np.ascontiguousarray(cost[np.ix_(order, order)])
+        self._mask = None
+        if mask is not None:
+            transition, start, end = mask
+            self._mask = _Mask(
+                transition[np.ix_(order, order)].astype(np.uint8).ravel(),
+                start[order].astype(np.uint8),
+                end[order].astype(np.uint8),
+            )
+        return batch, columns.astype(np.int32)[codes]
+
+    def _parts(
+        self, batch: EncodedBatch, codes: NDArray[np.int32] | None = None, token_weight: Any = None
+    ) -> dict[str, Any]:
+        """Arguments of a native ChainProblem."""
+        dense = batch.dense
+        single = dense is not None and dense.dtype == np.float32
+        return {
+            "n_labels": self.n_labels,
+            "n_sparse": batch.n_sparse,
+            "offsets": batch.offsets,
+            "indptr": batch.indptr,
+            "indices": batch.indices,
+            "values": batch.values,
+            "dense32": dense if single else None,
+            "dense64": None if single else dense,
+            "labels": codes,
+            "token_weight": _token_weights(token_weight, batch.lengths),
+            "cost": self._cost,
+        }
+
+    # --- sizes -----------------------------------------------------------------------------------
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.labels_)
+
+    @property
+    def _n_token_features(self) -> int:
+        return self.encoder.n_sparse + self.encoder.n_dense
+
+    @property
+    def _n_rows(self) -> int:
+        return self._n_token_features + self.n_labels + 2
+
+    @property
+    def n_features(self) -> int | None:  # type: ignore[override]
+        """Number of weights without padding; None before ``prepare``."""
+        return self._n_rows * self.n_labels if self.labels_ else None
+
+    def n_weights(self, dtype: Any = "float32") -> int:
+        """Return the number of weights of the native array, padding included.
+
+        Parameters
+        ----------
+        dtype : "float32" or "float64"
+            Type of the weights.
+
+        Returns
+        -------
+        int
+            The length of the array.
+        """
+        self._require_prepared()
+        single = _weight_dtype(dtype).itemsize == 4
+        return self._n_rows * _native.padded_labels(self.n_labels, single)
+
+    def memory_needed(self, dtype: Any = "float32") -> tuple[str, int]:
+        """Estimate what the weights need in training, data and planes not counted.
+
+        Parameters
+        ----------
+        dtype : "float32" or "float64"
+            Type of the weights.
+
+        Returns
+        -------
+        name : str
+            What is counted, in words.
+        n_bytes : int
+            The weights of the engine, the copy that is returned, and the 8-byte weights that the
+            certificate is computed from; they are in memory at the same time.
+        """
+        kind = _weight_dtype(dtype)
+        name = (
+            f"the weights ({self._n_token_features} features + {self.n_labels} transitions + 2, "
+            f"times {self.n_labels} labels, {kind.name}, with a copy and the 8-byte "
+            "certificate)"
+        )
+        own = self.n_weights(kind) * kind.itemsize
+        return name, 2 * own + 8 * self.n_weights("float64")
+
+    def _require_prepared(self) -> None:
+        if not self.labels_:
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this Chain knows no labels yet; call prepare(X, Y) first")
+
+    # --- weights ---------------------------------------------------------------------------------
+
+    def unpack(self, weights: Floats) -> ChainWeights:
+        """Return views of the native weights, without the padding.
+
+        Parameters
+        ----------
+        weights : array of shape (n_weights(dtype),)
+            The native weights.
+
+        Returns
+        -------
+        ChainWeights
+            Labels in the order of ``labels_``.
+        """
+        self._check_weights(weights)
+        rows: Floats = weights.reshape(self._n_rows, -1)[:, : self.n_labels]
+        d = self._n_token_features
+        return ChainWeights(rows[:d], rows[d:-2], rows[-2], rows[-1])
+
+    def pad(self, w: Floats, dtype: Any = "float64") -> Floats:
+        """Return weights without padding as a native array.
+
+        Parameters
+        ----------
+        w : array of shape (n_features,)
+            Weights as the protocol's methods take them.
+        dtype : "float32" or "float64"
+            Type of the result.
+
+        Returns
+        -------
+        array of shape (n_weights(dtype),)
+            Padded with zeros and aligned.
+        """
+        rows = self._rows(w)
+        result = _aligned_zeros(self.n_weights(dtype), _weight_dtype(dtype))
+        result.reshape(self._n_rows, -1)[:, : self.n_labels] = rows
+        return result
+
+    def native_weights(self, weights: Floats) -> Floats:
+        """Return the weights as native code takes them: a copy only if they are not aligned.
+
+        Parameters
+        ----------
+        weights : array of shape (n_weights(dtype),)
+            Native weights that may have been moved, for example by pickling.
+
+        Returns
+        -------
+        array
+            The same numbers, aligned.
+        """
+        self._check_weights(weights)
+        if weights.flags.c_contiguous and weights.ctypes.data % ALIGNMENT == 0:
+            return weights
+        result = _aligned_zeros(len(weights), weights.dtype)
+        result[:] = weights
+        return result
+
+    def _check_weights(self, weights: Floats) -> None:
+        if not isinstance(weights, np.ndarray) or weights.dtype not in (np.float32, np.float64):
+            raise TypeError("weights must be a numpy array of float32 or float64")
+        expected = self.n_weights(weights.dtype)
+        if weights.shape != (expected,):
+            raise ValueError(f"weights has the shape {weights.shape}; expected ({expected},)")
+
+    def _rows(self, w: Floats) -> Floats:
+        """Return the weights of the protocol's methods as a matrix, one row a feature."""
+        self._require_prepared()
+        if w.shape != (self.n_features,):
+            raise ValueError(f"w has the shape {w.shape}; expected ({self.n_features},)")
+        return w.reshape(self._n_rows, self.n_labels)
+
+    # --- prediction ------------------------------------------------------------------------------
+
+    def _inputs(self, X: Any) -> tuple[_native.ChainProblem, NDArray[np.int64]]:
+        self._require_prepared()
+        batch = self.encoder.transform(X)
+        return _native.ChainProblem(**self._parts(batch)), batch.offsets
+
+    def predict(self, X: Any, weights: Floats, n_jobs: int = 1) -> list[Labelling]:
+        """Return the best labelling of every sequence, within ``allowed``.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        weights : array
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        list of lists of labels
+            One list a sequence.
+        """
+        problem, offsets = self._inputs(X)
+        codes, _ = problem.predict(self.native_weights(weights), n_jobs, *self._masks())
+        return _split(self._decoded(codes), offsets)
+
+    def kbest(
+        self, X: Any, weights: Floats, k: int, n_jobs: int = 1
+    ) -> list[list[tuple[Labelling, float]]]:
+        """Return the k best labellings of every sequence, within ``allowed``.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        weights : array
+            The native weights.
+        k : int
+            How many; at least 1.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        list of lists of (labels, score)
+            For every sequence its labellings, best first; fewer where fewer exist.
+        """
+        try:
+            k = operator.index(k)
+        except TypeError:
+            raise TypeError(f"k is {k!r}; expected an integer") from None
+        if k < 1:
+            raise ValueError(f"k is {k}; expected at least 1")
+        problem, _ = self._inputs(X)
+        found = problem.kbest(self.native_weights(weights), k, n_jobs, *self._masks())
+        return [[(self._decoded(codes), float(score)) for score, codes in paths] for paths in found]
+
+    def score_labellings(
+        self, X: Any, Y: Any, weights: Floats, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        """Return the score w·f(x, y) of given labellings.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        Y : list of label sequences
+            Their labels, all of them known.
+        weights : array
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+            The scores.
+        """
+        self._require_prepared()
+        check_lengths(X, Y)
+        codes, _ = encode_labels(Y, self._codes)
+        problem, _ = self._inputs(X)
+        return problem.score(self.native_weights(weights), codes, n_jobs)
+
+    def max_marginals(self, X: Any, weights: Floats, n_jobs: int = 1) -> list[NDArray[np.float64]]:
+        """Return, for each token and label, the score of the best labelling with that label there.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        weights : array
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        list of arrays of shape (T, L)
+            Over all labellings, whatever ``allowed`` says; columns in the order of ``labels_``.
+        """
+        problem, offsets = self._inputs(X)
+        flat = problem.max_marginals(self.native_weights(weights), n_jobs)
+        return np.split(flat.reshape(-1, self.n_labels), offsets[1:-1])
+
+    def known_codes(self, Y: Any) -> NDArray[np.int32]:
+        """Return the codes of labels (places in ``labels_``), -1 for a label that is not known.
+
+        Parameters
+        ----------
+        Y : list of label sequences
+            Any labels.
+
+        Returns
+        -------
+        int32 array of shape (n_tokens,)
+            The labels of all sequences, one after the other.
+        """
+        self._require_prepared()
+        get = self._codes.get
+        labels = itertools.chain.from_iterable(
+            y.tolist() if isinstance(y, np.ndarray) else y for y in Y
+        )
+        return np.fromiter((get(label, -1) for label in labels), dtype=np.int32)
+
+    def _masks(self) -> tuple[Any, Any, Any]:
+        return (None, None, None) if self._mask is None else self._mask
+
+    def _decoded(self, codes: NDArray[np.int32]) -> Labelling:
+        return list(map(self.labels_.__getitem__, codes.tolist()))
+
+    # --- the structure protocol, one sequence at a time ------------------------------------------
+
+    def joint_feature(self, x: Any, y: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return f(x, y) as (indices, values), without padding.
+
+        Parameters
+        ----------
+        x : sequence
+            One sequence of tokens; unknown features are ignored.
+        y : sequence of labels
+            One label a token, all of them known.
+
+        Returns
+        -------
+        tuple of two arrays
+            Indices (some may occur twice) and values.
+        """
+        self._require_prepared()
+        check_lengths([x], [y])
+        batch = self.encoder.transform([x])
+        codes, _ = encode_labels([y], self._codes)
+        n_sparse, d, L = self.encoder.n_sparse, self._n_token_features, self.n_labels
+        labels = codes.astype(np.int64)
+        indices, values = [], []
+        if batch.indptr is not None and batch.indices is not None:
+            ids = batch.indices.astype(np.int64)
+            indices.append(ids * L + np.repeat(labels, np.diff(batch.indptr)))
+            ones = np.ones(len(batch.indices))
+            values.append(ones if batch.values is None else batch.values.astype(np.float64))
+        if batch.dense is not None:
+            columns = n_sparse + np.arange(batch.n_dense)
+            indices.append((columns * L + labels[:, None]).ravel())
+            values.append(batch.dense.astype(np.float64).ravel())
+        edges = [(d + labels[:-1]) * L + labels[1:], (d + L) * L + labels[:1]]
+        edges.append((d + L + 1) * L + labels[-1:])
+        indices += edges
+        values.append(np.ones(sum(map(len, edges))))
+        return np.concatenate(indices), np.concatenate(values)
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Return the cost of labelling ``y_hat`` where ``y`` is the truth.
+
+        Parameters
+        ----------
+        y, y_hat : sequence of labels
+            Of the same length. A label in ``y`` that is not known can only be missed: it costs as
+            much as the most expensive error.
+
+        Returns
+        -------
+        float
+            The sum over the tokens.
+        """
+        truth, labels = self.known_codes([y]), self.known_codes([y_hat])
+        if len(truth) != len(labels):
+            raise ValueError(f"y has {len(truth)} labels and y_hat {len(labels)}; expected as many")
+        if (labels < 0).any():
+            t = int(np.argmax(labels < 0))
+            raise ValueError(f"y_hat has the label {y_hat[t]!r} at token {t}, which is not known")
+        unknown = truth < 0
+        if self._cost is None:
+            return float(np.sum(truth != labels))
+        costs = np.where(unknown, self._cost.max(), self._cost[truth, labels])
+        return float(costs.sum())
+
+    def argmax(self, x: Any, w: NDArray[np.float64], truth: Any = None) -> Labelling:
+        """Return the best labelling of one sequence; with a truth, the oracle's answer.
+
+        Parameters
+        ----------
+        x : sequence
+            One sequence of tokens; unknown features are ignored.
+        w : array of shape (n_features,)
+            The weights, without padding.
+        truth : sequence of labels or None
+            With a truth: maximise ``loss(truth, y) + w·f(x, y)`` over all labellings. Without:
+            maximise ``w·f(x, y)`` over those within ``allowed``.
+
+        Returns
+        -------
+        list of labels
+            One a token; of several best ones, the one with the more frequent labels at the end.
+        """
+        rows = self._rows(np.asarray(w, dtype=np.float64))
+        d, L = self._n_token_features, self.n_labels
+        transition, start, end = rows[d : d + L], rows[-2], rows[-1]
+        unary = self._unary(x, rows[:d])
+        if truth is not None:
+            check_lengths([x], [truth])
+            codes, _ = encode_labels([truth], self._codes)
+            unary += (1.0 - np.eye(L) if self._cost is None else self._cost)[codes]
+        elif self._mask is not None:
+            transition, start, end = (
+                np.where(allowed.reshape(weight.shape) != 0, weight, -np.inf)
+                for weight, allowed in zip((transition, start, end), self._mask, strict=True)
+            )
+        return self._decoded(_viterbi(unary, transition, start, end))
+
+    def _unary(self, x: Any, coef: Floats) -> NDArray[np.float64]:
+        """Return [T][L]: the scores of the labels of one sequence without transitions."""
+        batch = self.encoder.transform([x])
+        n_sparse = self.encoder.n_sparse
+        unary = np.zeros((batch.n_tokens, self.n_labels))
+        if batch.indptr is not None and batch.indices is not None:
+            token = np.repeat(np.arange(batch.n_tokens), np.diff(batch.indptr))
+            values = 1.0 if batch.values is None else batch.values[:, None].astype(np.float64)
+            np.add.at(unary, token, values * coef[batch.indices])
+        if batch.dense is not None:
+            unary += batch.dense.astype(np.float64) @ coef[n_sparse:]
+        return unary
+
+
+# --- what users write, checked -------------------------------------------------------------------
+
+
+def _explicit_labels(labels: Any) -> dict[Any, int]:
+    """Return the labels of a user's list by place."""
+    if isinstance(labels, str | bytes | Mapping) or not hasattr(labels, "__iter__"):
+        raise TypeError(f"labels is a {type(labels).__name__}; expected a list of labels")
+    listed = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    if not listed:
+        raise ValueError("labels is empty; expected at least one label")
+    result: dict[Any, int] = {}
+    for given in listed:
+        label = given.item() if isinstance(given, np.generic) else given
+        if not isinstance(label, Hashable):
+            raise TypeError(f"labels has the entry {label!r}, which cannot be hashed")
+        if label in result:
+            raise ValueError(f"labels has the entry {label!r} twice; expected each label once")
+        result[label] = len(result)
+    return result
+
+
+def _cost_matrix(loss: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None:
+    """Return the costs [truth][label] in the order of the classes; None for Hamming."""
+    L = len(classes)
+    if isinstance(loss, str):
+        if loss != "hamming":
+            raise ValueError(
+                f'loss is {loss!r}; expected "hamming", an (L, L) array, or a dict '
+                "{(truth, label): cost}"
+            )
+        return None
+    if isinstance(loss, Mapping):
+        cost = 1.0 - np.eye(L)
+        place = {label: k for k, label in enumerate(classes)}
+        for pair, value in loss.items():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise ValueError(f"loss has the key {pair!r}; expected pairs (truth, label)")
+            for label in pair:
+                if label not in place:
+                    raise ValueError(
+                        f"loss has a cost of {pair!r}, but there is no label {label!r}"
+                    )
+            number = real_number(value)
+            if number is None:
+                raise TypeError(f"loss of {pair!r} is {value!r}; expected a number")
+            cost[place[pair[0]], place[pair[1]]] = number
+    else:
+        try:
+            cost = np.array(loss, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f'loss is a {type(loss).__name__}; expected "hamming", an (L, L) array of numbers, '
+                "or a dict {(truth, label): cost}"
+            ) from None
+        if cost.shape != (L, L):
+            raise ValueError(
+                f"loss has the shape {cost.shape}; expected ({L}, {L}) for the labels "
+                f"{_shown(classes)}"
+            )
+    wrong = ~np.isfinite(cost) | (cost < 0)
+    np.fill_diagonal(wrong, np.diag(cost) != 0)
+    if wrong.any():
+        a, b = (int(k) for k in np.argwhere(wrong)[0])
+        expected = "0 for the truth itself" if a == b else "a finite number that is not negative"
+        raise ValueError(
+            f"the loss of label {classes[b]!r} where {classes[a]!r} is the truth is {cost[a, b]}; "
+            f"expected {expected}"
+        )
+    return cost
+
+
+def _allowed_mask(
+    allowed: Any, classes: Sequence[Any]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None:
+    """Return what may follow, begin and end, in the order of the classes; None: everything."""
+    L = len(classes)
+    if allowed is None:
+        return None
+    if isinstance(allowed, str):
+        if allowed not in _SCHEMES:
+            raise ValueError(
+                f'allowed is {allowed!r}; expected None, "iob2", "iobes", a callable or an (L, L) '
+                "array of bools"
+            )
+        prefixes, rule = _SCHEMES[allowed]
+        for label in classes:
+            _require_scheme(label, allowed, prefixes)
+        allowed = rule
+    if callable(allowed):
+        start = np.array([bool(allowed(None, b)) for b in classes])
+        end = np.array([bool(allowed(a, None)) for a in classes])
+        pairs = (bool(allowed(a, b)) for a in classes for b in classes)
+        return np.fromiter(pairs, np.bool_, L * L).reshape(L, L), start, end
+    array = np.asarray(allowed)
+    if array.shape != (L, L):
+        raise ValueError(
+            f"allowed has the shape {array.shape}; expected ({L}, {L}) for the labels "
+            f"{_shown(classes)}"
+        )
+    if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
+        raise ValueError("allowed must hold bools: True where a label may follow another")
+    return array.astype(np.bool_), np.ones(L, np.bool_), np.ones(L, np.bool_)
+
+
+def _require_scheme(label: Any, scheme: str, prefixes: str) -> None:
+    good = isinstance(label, str) and (
+        label == "O" or (len(label) > 2 and label[0] in prefixes and label[1] == "-")
+    )
+    if not good:
+        forms = ", ".join(f"{p}-..." for p in prefixes)
+        raise ValueError(
+            f'the label {label!r} does not follow allowed="{scheme}"; expected O, {forms}'
+        )
+
+
+def _iob2(previous: str | None, following: str | None) -> bool:
+    if following is None or following[0] != "I":
+        return True
+    return previous is not None and previous[0] in "BI" and previous[1:] == following[1:]
+
+
+def _iobes(previous: str | None, following: str | None) -> bool:
+    inside = previous is not None and previous[0] in "BI"
+    if following is None or following[0] in "OBS":
+        return not inside
+    return inside and previous is not None and previous[1:] == following[1:]
+
+
+#: scheme -> (what labels begin with, which may follow each other)
+_SCHEMES: dict[str, tuple[str, Callable[[str | None, str | None], bool]]] = {
+    "iob2": ("BI", _iob2),
+    "iobes": ("BIES", _iobes),
+}
+
+
+def _token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.float32] | None:
+    """Return the weights of all tokens one after the other, checked."""
+    if token_weight is None:
+        return None
+    try:
+        rows = [np.asarray(row, dtype=np.float64) for row in token_weight]
+    except (TypeError, ValueError):
+        raise TypeError("token_weight must be a list of lists of numbers, one a token") from None
+    if len(rows) != len(lengths):
+        raise ValueError(
+            f"token_weight has {len(rows)} sequences and X has {len(lengths)}; expected as many"
+        )
+    for i, (row, length) in enumerate(zip(rows, lengths.tolist(), strict=True)):
+        if row.shape != (length,):
+            raise ValueError(
+                f"token_weight of sequence {i} has the shape {row.shape}; expected ({length},), "
+                "one number for each token"
+            )
+    flat = np.concatenate(rows)
+    with np.errstate(over="ignore"):  # what does not fit is found and named below
+        weights = flat.astype(np.float32)
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        i = int(np.searchsorted(offsets, k, side="right")) - 1
+        raise ValueError(
+            f"token_weight of sequence {i}, token {k - int(offsets[i])} is {flat[k]}; expected a "
+            "finite number that is not negative"
+        )
+    return weights
+
+
+# --- small helpers -------------------------------------------------------------------------------
+
+
+def _shown(classes: Sequence[Any], most: int = 10) -> str:
+    shown = ", ".join(map(repr, classes[:most]))
+    return f"[{shown}{', ...' if len(classes) > most else ''}]"
+
+
+def _split(labels: Labelling, offsets: NDArray[np.int64]) -> list[Labelling]:
+    return [labels[a:b] for a, b in itertools.pairwise(offsets.tolist())]
+
+
+def _weight_dtype(dtype: Any) -> np.dtype[Any]:
+    for kind in (np.dtype(np.float32), np.dtype(np.float64)):
+        if dtype in (kind, kind.name):
+            return kind
+    raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
+
+
+def _aligned_zeros(n: int, dtype: np.dtype[Any]) -> Floats:
+    array: Floats = _native.aligned_array(n, dtype.itemsize == 4)
+    array[:] = 0
+    return array
+
+
+def _viterbi(
+    unary: NDArray[np.float64], transition: Floats, start: Floats, end: Floats
+) -> NDArray[np.int32]:
+    """Return the codes of the best path; -inf forbids an edge."""
+    T = len(unary)
+    back = np.zeros(unary.shape, dtype=np.int32)
+    best = unary[0] + start
+    for t in range(1, T):
+        reach = best[:, None] + transition
+        back[t] = reach.argmax(axis=0)
+        best = reach.max(axis=0) + unary[t]
+    best = best + end
+    if np.isneginf(best.max()):
+        raise ValueError("no labelling of the sequence uses only allowed transitions")
+    path = np.empty(T, dtype=np.int32)
+    path[-1] = best.argmax()
+    for t in range(T - 1, 0, -1):
+        path[t - 1] = back[t, path[t]]
+    return path
