@@ -75,8 +75,8 @@ class EngineHandle {
     check_order(order);
     return run(seconds, [&](auto& engine) { return engine.cached_pass({order.data(), order.shape(0)}, options); });
   }
-  PassResult collect_pass(int threads, const PassOptions& options, std::optional<double> seconds) {
-    return run(seconds, [&](auto& engine) { return engine.collect_pass(threads, options); });
+  PassResult collect_pass(int threads, std::optional<double> seconds) {
+    return run(seconds, [&](auto& engine) { return engine.collect_pass(threads); });
   }
   double hinge(int threads) {
     return run(std::nullopt, [&](auto& engine) { return engine.hinge(threads); });
@@ -129,7 +129,6 @@ class EngineHandle {
       d["lo"] = to_numpy(std::move(s.lo));
       d["hi"] = to_numpy(std::move(s.hi));
       d["violation"] = to_numpy(std::move(s.violation));
-      d["stale"] = to_numpy(std::move(s.stale));
       d["n_planes"] = to_numpy(std::move(s.n_planes));
       d["n_index"] = to_numpy(std::move(s.n_index));
       d["alpha"] = to_numpy(std::move(s.alpha));
@@ -138,6 +137,7 @@ class EngineHandle {
       d["code_size"] = to_numpy(std::move(s.code_size));
       d["codes"] = to_numpy(std::move(s.codes));
       d["index"] = to_numpy(std::move(s.index));
+      d["running"] = to_numpy(std::vector<double>{e->running().first, e->running().second});
       using T = std::decay_t<decltype(*e->weights().data())>;
       d["weights"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
       return d;
@@ -152,7 +152,6 @@ class EngineHandle {
       take(d, "lo", s.lo);
       take(d, "hi", s.hi);
       take(d, "violation", s.violation);
-      take(d, "stale", s.stale);
       take(d, "n_planes", s.n_planes);
       take(d, "n_index", s.n_index);
       take(d, "alpha", s.alpha);
@@ -162,12 +161,16 @@ class EngineHandle {
       take(d, "codes", s.codes);
       take(d, "index", s.index);
       std::vector<T> weights;
+      std::vector<double> running;
       take(d, "weights", weights);
+      take(d, "running", running);
+      require(running.size() == 2 && std::isfinite(running[0]) && std::isfinite(running[1]), "the checkpoint's running sums are damaged");
       require(weights.size() == e->weights().size(), "the checkpoint does not fit this problem: expected " +
               std::to_string(e->weights().size()) + " weights, found " + std::to_string(weights.size()));
       for (const T w : weights) require(std::isfinite(w), "the checkpoint holds a weight that is not finite");
       e->parts() = restore_parts(s, *problem_.structure<T>());
       std::copy(weights.begin(), weights.end(), e->weights().data());
+      e->set_running(running[0], running[1]);
     }, engine_);
   }
 
@@ -205,6 +208,7 @@ class EngineHandle {
     });
     for (const double v : value) hinge += v;
     problem_.copy_weights(w, engine.weights());
+    engine.recount();
     const double C = engine.C();
     return {penalty + C * hinge, C * engine.expected_loss() - penalty};
   }
@@ -250,7 +254,7 @@ void bind_engine(nb::module_& m) {
            "factored"_a = true, nb::keep_alive<1, 2>())
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
-      .def("collect_pass", &EngineHandle::collect_pass, "threads"_a, "options"_a, "seconds"_a = nb::none())
+      .def("collect_pass", &EngineHandle::collect_pass, "threads"_a = 1, "seconds"_a = nb::none())
       .def("hinge", &EngineHandle::hinge, "threads"_a = 1)
       .def("expected_loss", &EngineHandle::expected_loss)
       .def("penalty", &EngineHandle::penalty)

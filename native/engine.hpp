@@ -30,7 +30,7 @@ struct PassOptions {
   double tau_relative = 0.0; // ... or at this share of the violation it started from
   int max_smo = 1000;        // steps of one SMO
   int rounds = 1;            // exact_pass: oracle calls on one example, while they find something
-  double relaxation = 1.0;   // 1: solve the block; up to 2: over-relax. The dual never falls
+  double relaxation = 1.0;   // 1: solve the block; above, below 2: over-relax
   bool recombine = false;    // cached_pass: look for new planes among pieces of the kept ones
   double min_violation = 0.0;  // cached_pass: leave out parts whose last violation was below this
   bool prune = true;         // drop planes whose multiplier is zero after a step
@@ -41,7 +41,7 @@ struct PassResult {
   double cached_gap = 0.0;   // the same over the kept planes only
   double gain = 0.0;         // increase of the dual
   double psi_max = 0.0;      // largest ψ_i = max F - min_{α>0} F (2.4) before the step
-  double psi_cached_max = 0.0;  // the same over the kept planes only (4.9)
+  double psi_cached_max = 0.0;  // the same over the planes with α > 0 only (4.9)
   std::int64_t oracle_calls = 0, visits = 0, added = 0, solved = 0, smo_steps = 0, merges = 0;
   bool interrupted = false;  // stopped early by `poll`; the state is consistent
 
@@ -66,7 +66,7 @@ class Engine {
  public:
   Engine(const Structure<T>& structure, double C, bool factored)
       : structure_(structure), C_(C), factored_(factored), weights_(structure.n_weights()),
-        parts_(structure.n_examples()), lane_(structure) {}
+        parts_(structure.n_examples()), hinge_(structure.n_examples()), lane_(structure) {}
 
   std::size_t n_examples() const { return parts_.size(); }
   double C() const { return C_; }
@@ -81,40 +81,41 @@ class Engine {
   PassResult exact_pass(std::span<const std::uint32_t> order, const PassOptions& options) {
     PassResult result;
     structure_.weights_changed(*lane_.ws);
-    for (const std::uint32_t i : order) {
+    for (std::size_t at = 0; at < order.size(); ++at) {
       if (stop(result)) break;
+      if (at + 2 < order.size()) {
+        for (const Part<T>& part : parts_[order[at + 1]]) prefetch_part(part);
+        const Parts<T>& later = parts_[order[at + 2]];
+        prefetch_range(later.data(), later.size() * sizeof(Part<T>));
+      }
+      const std::size_t i = order[at];
       for (int round = 0; round < options.rounds; ++round) {
-        PassResult again;  // gap and ψ are those of the first round
-        find_planes(lane_, i, options, round == 0 ? result : again);
-        if (round > 0) {
-          result.oracle_calls += again.oracle_calls;
-          result.added += again.added;
-          result.merges += again.merges;
-          if (again.added == 0) break;
-        }
-        bool fresh = true;  // the workspace still holds the scores under the present w
-        for (Part<T>& part : parts_[i]) {
-          margins(lane_, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
-          if (step(lane_, i, part, options, result)) fresh = false;
-        }
-        if (fresh) break;
+        if (!exact_visit(i, round == 0, options, result)) break;
       }
       drop_idle(parts_[i]);
     }
     return result;
   }
 
-  // At one w: Σ g_i is P - D, and Σ max F the loss part of the primal / C.
-  PassResult collect_pass(int threads, const PassOptions& options) {
-    return over_examples(threads, [&](Lane& lane, std::size_t i, std::size_t end, PassResult& result) {
-      if (i + 4 < end) {  // the parts of other shares belong to other threads
-        const Parts<T>& later = parts_[i + 4];
-        prefetch_range(later.data(), later.size() * sizeof(Part<T>));
-        for (const Part<T>& part : parts_[i + 2]) prefetch_part(part);
-      }
-      find_planes(lane, i, options, result);
-      drop_idle(parts_[i]);
-    });
+  // The oracle at one w. New planes get their place, and the true gap follows from the sum of the
+  // hinges alone: with E = Σ α l, D = C E - Ω, P - D = C (E + Σ max F) - 2 D.
+  PassResult collect_pass(int threads) {
+    PassResult result = over_examples(
+        threads, [&](Lane& lane, std::size_t i, std::size_t end, PassResult& share) {
+          if (i + 4 < end) {  // the parts of other shares belong to other threads
+            const Parts<T>& later = parts_[i + 4];
+            prefetch_range(later.data(), later.size() * sizeof(Part<T>));
+          }
+          const Found found = structure_.oracle(*lane.ws, i, weights_.data());
+          ++share.oracle_calls;
+          hinge_[i] = std::max(found.F, 0.0);
+          if (!found.truth) add_found(lane, i, share);
+          drop_idle(parts_[i]);
+        });
+    double hinge = 0.0;
+    for (const double h : hinge_) hinge += h;  // in order, whatever the number of threads
+    result.gap = C_ * (loss_ + hinge) - 2.0 * dual_;
+    return result;
   }
 
   PassResult cached_pass(std::span<const std::uint32_t> order, const PassOptions& options) {
@@ -147,13 +148,12 @@ class Engine {
 
   // Σ_i max_y F_i(y) at the present w; nothing is changed.
   double hinge(int threads) {
-    std::vector<double> value(n_examples());
     const PassResult result = over_examples(threads, [&](Lane& lane, std::size_t i, std::size_t, PassResult&) {
-      value[i] = structure_.oracle(*lane.ws, i, weights_.data()).F;
+      hinge_[i] = std::max(structure_.oracle(*lane.ws, i, weights_.data()).F, 0.0);
     });
     if (result.interrupted) return std::nan("");
     double sum = 0.0;
-    for (const double v : value) sum += v;  // in order, whatever the number of threads
+    for (const double h : hinge_) sum += h;
     return sum;
   }
 
@@ -170,6 +170,11 @@ class Engine {
     return sum;
   }
   double dual() const { return C_ * expected_loss() - weights_.penalty(); }
+
+  // What the steps added up to, for checkpoints; recount() does it from scratch.
+  std::pair<double, double> running() const { return {loss_, dual_}; }
+  void set_running(double loss, double dual) { loss_ = loss, dual_ = dual; }
+  void recount() { loss_ = expected_loss(), dual_ = dual(); }
 
   // w from the multipliers, from scratch; into the weights of an engine of any precision.
   template <class U>
@@ -192,6 +197,7 @@ class Engine {
   void rescale(double C) {
     C_ = C;
     rebuild(structure_, weights_);
+    recount();
   }
 
   struct Size {
@@ -225,6 +231,7 @@ class Engine {
     std::vector<double> F, row, before, coef;
     std::vector<Code> code;
     std::vector<std::uint32_t> survivors;
+    double top = 0.0, mean = 0.0, low = 0.0;  // of the part last stepped on: max F, Σ α F, min_{α>0} F
   };
 
   // Run f(lane, i, end of the share, result) over all examples, in contiguous shares so that the result does not depend on timing.
@@ -276,42 +283,37 @@ class Engine {
     std::erase_if(parts, [](const Part<T>& part) { return part.set.size() == 1; });
   }
 
-  // The oracle's output as new planes, and the gap of the example.
-  void find_planes(Lane& lane, std::size_t i, const PassOptions& options, PassResult& result) {
-    Parts<T>& parts = parts_[i];
-    const Found found = structure_.oracle(*lane.ws, i, weights_.data());
+  // Oracle, new planes, a step on each part; true if w moved. The gap and ψ are those of the first
+  // round; with several parts, those behind the first see the w that the ones before it moved.
+  bool exact_visit(std::size_t i, bool first, const PassOptions& options, PassResult& result) {
+    const Found found = structure_.oracle(*lane_.ws, i, weights_.data());
     ++result.oracle_calls;
-    if (found.truth && parts.empty()) return;
-    double mean = 0.0, cached = 0.0, low = 0.0;
-    for (Part<T>& part : parts) {
-      if (part.stale) refresh_index(lane, i, part);
-      margins(lane, i, part, Fresh::kOracle);
-      double top = 0.0, least = 0.0;
-      const double* alpha = part.set.alpha();
-      bool any = false;
-      for (std::size_t k = 0; k < part.set.size(); ++k) {
-        mean += alpha[k] * lane.F[k];
-        top = std::max(top, lane.F[k]);
-        if (alpha[k] > 0.0 && (!any || lane.F[k] < least)) least = lane.F[k], any = true;
-      }
-      cached += top;
-      low += least;
+    if (found.truth && parts_[i].empty()) return false;
+    const std::int64_t known = result.added;
+    if (!found.truth) add_found(lane_, i, result);
+    if (!first && result.added == known) return false;
+    bool fresh = true;  // the workspace still holds the scores under the present w
+    double top = 0.0, mean = 0.0, low = 0.0;
+    for (Part<T>& part : parts_[i]) {
+      margins(lane_, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
+      if (step(lane_, i, part, options, result)) fresh = false;
+      top += lane_.top;
+      mean += lane_.mean;
+      low += lane_.low;
     }
-    // An oracle may be worse than what is kept (rounding, or a user's approximation).
-    const double top = std::max(found.F, cached);
-    result.gap += C_ * (top - mean);
-    result.psi_max = std::max(result.psi_max, top - low);
-    if (!found.truth && found.F > cached && found.F - low > options.tau) {
-      lane.code.assign(lane.ws->code.begin(), lane.ws->code.end());
-      result.added += std::int64_t(lane.router.add(structure_, *lane.ws, i, lane.code, factored_, parts, result.merges));
+    if (first) {
+      // An oracle may be worse than what is kept (rounding, or a user's approximation).
+      result.gap += C_ * (std::max(found.F, top) - mean);
+      result.psi_max = std::max(result.psi_max, std::max(found.F, top) - low);
     }
+    return !fresh;
   }
 
-  // Planes come and go; what only past planes needed must not be looked at for ever.
-  void refresh_index(Lane& lane, std::size_t i, Part<T>& part) {
-    part.set.views(lane.views);
-    structure_.reindex(*lane.ws, i, lane.views, part.index);
-    part.stale = false;
+  // Give the output in the workspace its place among the parts.
+  void add_found(Lane& lane, std::size_t i, PassResult& result) {
+    lane.code.assign(lane.ws->code.begin(), lane.ws->code.end());
+    result.added += std::int64_t(
+        lane.router.add(structure_, *lane.ws, i, lane.code, factored_, parts_[i], result.merges));
   }
 
   void cached_visit(std::size_t i, Part<T>& part, const PassOptions& options, PassResult& result) {
@@ -346,20 +348,22 @@ class Engine {
     const std::size_t m = part.set.size();
     double* alpha = part.set.alpha();
     double* F = lane.F.data();
-    double top = F[0], low = 0.0, mean = 0.0;
-    bool any = false;
+    double top = F[0], mean = 0.0, low = kInfinity, high = -kInfinity;  // low, high: where α > 0
     for (std::size_t k = 0; k < m; ++k) {
       top = std::max(top, F[k]);
       mean += alpha[k] * F[k];
-      if (alpha[k] > 0.0 && (!any || F[k] < low)) low = F[k], any = true;
+      if (alpha[k] > 0.0) low = std::min(low, F[k]), high = std::max(high, F[k]);
     }
+    lane.top = top;
+    lane.mean = mean;
+    lane.low = low;
     ++result.visits;
     part.violation = static_cast<float>(top - mean);
     result.cached_gap += C_ * (top - mean);
-    result.psi_cached_max = std::max(result.psi_cached_max, top - low);
+    result.psi_cached_max = std::max(result.psi_cached_max, high - low);
     if (!(top - low > options.tau)) {
       // A plane without a multiplier that is not even tight is of no use.
-      if (options.prune) prune(lane, part, [&](std::size_t k) { return alpha[k] > 0.0 || F[k] >= top; });
+      if (options.prune) prune(lane, i, part, [&](std::size_t k) { return alpha[k] > 0.0 || F[k] >= top; });
       return false;
     }
     lane.before.assign(alpha, alpha + m);
@@ -374,21 +378,36 @@ class Engine {
     for (std::size_t k = 0; k < m; ++k) {
       const double delta = alpha[k] - lane.before[k];
       linear += delta * lane.coef[k];
-      bend += delta * (lane.coef[k] - F[k]);
+      bend += options.relaxation * delta * (lane.coef[k] - F[k]);
+    }
+    double share = 1.0;
+    if (linear < 0.5 * bend) {
+      // An over-relaxed step that was not solved to the end can overshoot so far that the dual
+      // falls. Then go back along it to the best point.
+      share = std::max(linear, 0.0) / bend;
+      for (std::size_t k = 0; k < m; ++k) alpha[k] = lane.before[k] + share * (alpha[k] - lane.before[k]);
+    }
+    for (std::size_t k = 0; k < m; ++k) {
+      const double delta = alpha[k] - lane.before[k];
+      loss_ += delta * part.set.loss()[k];
       lane.coef[k] = C_ * delta;
     }
-    result.gain += C_ * (linear - 0.5 * options.relaxation * bend);
+    const double gain = C_ * share * (linear - 0.5 * share * bend);
+    dual_ += gain;
+    result.gain += gain;
     result.smo_steps += steps;
     ++result.solved;
     part.set.views(lane.views);
     structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.coef.data(), weights_);
-    if (options.prune) prune(lane, part, [&](std::size_t k) { return alpha[k] > 0.0; });
+    if (options.prune) prune(lane, i, part, [&](std::size_t k) { return alpha[k] > 0.0; });
     return true;
   }
 
   template <class Keep>
-  static void prune(Lane& lane, Part<T>& part, Keep&& keep) {
-    if (part.set.prune(keep, lane.survivors) > 0) part.stale = true;
+  void prune(Lane& lane, std::size_t i, Part<T>& part, Keep&& keep) {
+    if (part.set.prune(keep, lane.survivors) == 0) return;
+    part.set.views(lane.views);
+    structure_.reindex(*lane.ws, i, lane.views, part.index);
   }
 
   static constexpr double kSame = 1e-9;  // relative difference below which two margins are equal
@@ -398,6 +417,8 @@ class Engine {
   bool factored_;
   Weights<T> weights_;
   std::vector<Parts<T>> parts_;
+  double loss_ = 0.0, dual_ = 0.0;  // Σ α l and D, kept up to date step by step
+  std::vector<double> hinge_;       // max F of each example at the last w that was looked at
   Lane lane_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // of further threads
   std::vector<std::pair<std::size_t, Part<T>*>> queue_;

@@ -10,7 +10,6 @@ template <class T>
 struct EngineState {
   std::vector<std::uint32_t> example, lo, hi;  // per part
   std::vector<float> violation;
-  std::vector<std::uint8_t> stale;
   std::vector<std::uint32_t> n_planes, n_index;
   std::vector<double> alpha, loss;             // per plane, the truth first
   std::vector<T> gram;                         // per part, n_planes x n_planes
@@ -28,7 +27,6 @@ EngineState<T> save_state(const Engine<T>& engine) {
       s.lo.push_back(part.extent.lo);
       s.hi.push_back(part.extent.hi);
       s.violation.push_back(part.violation);
-      s.stale.push_back(part.stale ? 1 : 0);
       s.n_planes.push_back(static_cast<std::uint32_t>(m));
       s.n_index.push_back(static_cast<std::uint32_t>(part.index.size()));
       s.alpha.insert(s.alpha.end(), part.set.alpha(), part.set.alpha() + m);
@@ -53,7 +51,7 @@ std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>&
     if (!ok) throw BadInput(std::string("the checkpoint does not fit this problem: ") + what);
   };
   const std::size_t n = s.example.size();
-  check(s.lo.size() == n && s.hi.size() == n && s.violation.size() == n && s.stale.size() == n && s.n_planes.size() == n && s.n_index.size() == n,
+  check(s.lo.size() == n && s.hi.size() == n && s.violation.size() == n && s.n_planes.size() == n && s.n_index.size() == n,
         "part arrays differ in length");
   std::vector<Parts<T>> parts(structure.n_examples());
   std::size_t plane = 0, entry = 0, word = 0, digest = 0;
@@ -68,7 +66,6 @@ std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>&
     Part<T> part;
     part.extent = {s.lo[p], s.hi[p]};
     part.violation = s.violation[p];
-    part.stale = s.stale[p] != 0;
     part.set.start();
     double sum = 0.0;
     for (std::size_t k = 0; k < m; ++k) {

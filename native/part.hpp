@@ -16,7 +16,6 @@ template <class T>
 struct Part {
   Extent extent;
   float violation = 0;      // max F - Σ α F at the last visit
-  bool stale = false;       // planes were dropped that the index still holds
   WorkingSet<T> set;        // planes, multipliers, Gram matrix
   std::vector<Code> index;  // the structure's digest of the planes
 };

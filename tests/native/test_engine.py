@@ -72,7 +72,7 @@ def check_schedule(rng, engine, rebuild, primal_hinge, *, n, passes, single):
         w_before = np.array(engine.weights)
         if kind == "collect":
             hinge = primal_hinge(before.w)
-            result = engine.collect_pass(int(rng.integers(1, 4)), random_options(rng))
+            result = engine.collect_pass(int(rng.integers(1, 4)))
             gap = 0.5 * before.w @ before.w + engine.C * hinge - before.dual
             assert result.gap == pytest.approx(gap, abs=slack_of(single, engine, before))
             assert result.gain == 0.0
@@ -228,7 +228,7 @@ def test_an_over_relaxed_step_does_not_lose(relaxation, max_smo):
         engine = _native.Engine(case.problem(), 1.0, single=False, factored=False)
         options = {"relaxation": relaxation, "max_smo": max_smo, "tau_relative": tau_relative}
         for _ in range(4):
-            engine.collect_pass(1, _native.PassOptions())
+            engine.collect_pass(1)
             for i in (0, 1):
                 before = dual(engine)
                 order = np.array([i], np.uint32)
@@ -296,7 +296,7 @@ def test_merging_parts_moves_nothing(single):
             engine.exact_pass(everyone(10), _native.PassOptions())
             before = check_state(engine, planes, case.unpadded, tolerance=1e-5)
             weights = np.array(engine.weights)
-            found = engine.collect_pass(1, _native.PassOptions())
+            found = engine.collect_pass(1)
             after = check_state(engine, planes, case.unpadded, tolerance=1e-5)
             merges += found.merges
             several += len(before.parts) > 10
@@ -329,7 +329,7 @@ def test_new_planes_of_a_collect_pass_are_visited():
     rng = np.random.default_rng(1)
     case = random_case(rng, n_labels=3, lengths=(4, 5, 6))
     engine = _native.Engine(case.problem(), 1.0, single=False)
-    assert engine.collect_pass(1, _native.PassOptions()).added > 0
+    assert engine.collect_pass(1).added > 0
     result = engine.cached_pass(everyone(3), _native.PassOptions(min_violation=1e-6))
     assert result.solved > 0
     assert result.gain > 0.0
@@ -463,7 +463,7 @@ def test_threads_change_nothing(single, factored):
         engine = _native.Engine(case.problem(), 0.7, single=single, factored=factored)
         seen = []
         for _ in range(4):
-            result = engine.collect_pass(threads, _native.PassOptions())
+            result = engine.collect_pass(threads)
             seen.append((result.added, result.merges, result.psi_max, engine.hinge(threads)))
             engine.cached_pass(everyone(17), _native.PassOptions(recombine=True))
             engine.exact_pass(everyone(17), _native.PassOptions())
@@ -515,7 +515,7 @@ def test_every_schedule_reaches_the_optimum(schedule, relaxation):
         if schedule == "exact":
             engine.exact_pass(everyone(3), options)
         elif schedule == "collect":
-            engine.collect_pass(1, _native.PassOptions())
+            engine.collect_pass(1)
             engine.cached_pass(everyone(3), options)
         else:
             engine.exact_pass(everyone(3), options)

@@ -676,7 +676,7 @@ def garbage(arguments, single, weight):
         for _ in range(2):
             engine.exact_pass(order, _native.PassOptions())
             engine.cached_pass(order, _native.PassOptions(recombine=True))
-        engine.collect_pass(2, _native.PassOptions())
+        engine.collect_pass(2)
         engine.certify()
 
 

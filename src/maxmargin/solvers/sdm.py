@@ -203,7 +203,7 @@ class SDM(Solver):
             result = engine.exact_pass(context.order(self.permute), options, context.seconds_left)
             kind = "exact"
         else:
-            result = engine.collect_pass(context.threads, PassOptions(), context.seconds_left)
+            result = engine.collect_pass(context.threads, context.seconds_left)
             kind = "collect"
         state["gap"] = result.gap
         state["parts"] = max(engine.size()["parts"], 1)
