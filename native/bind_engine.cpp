@@ -90,6 +90,9 @@ class EngineHandle {
   double C() const {
     return std::visit([](const auto& e) { return e->C(); }, engine_);
   }
+  bool factored() const {
+    return std::visit([](const auto& e) { return e->factored(); }, engine_);
+  }
   void rescale(double C) {
     require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
     std::visit([&](auto& e) { e->rescale(C); }, engine_);
@@ -239,6 +242,7 @@ void bind_engine(nb::module_& m) {
       .def_ro("gap", &PassResult::gap)
       .def_ro("cached_gap", &PassResult::cached_gap)
       .def_ro("gain", &PassResult::gain)
+      .def_ro("work", &PassResult::work)
       .def_ro("psi_max", &PassResult::psi_max)
       .def_ro("psi_cached_max", &PassResult::psi_cached_max)
       .def_ro("oracle_calls", &PassResult::oracle_calls)
@@ -264,6 +268,7 @@ void bind_engine(nb::module_& m) {
       .def("restore", &EngineHandle::restore, "state"_a)
       .def("size", &EngineHandle::size)
       .def_prop_ro("C", &EngineHandle::C)
+      .def_prop_ro("factored", &EngineHandle::factored)
       .def_prop_ro("weights", &EngineHandle::weights);
 }
 

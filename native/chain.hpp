@@ -12,6 +12,7 @@
 
 #include "chain_cells.hpp"
 #include "kernels.hpp"
+#include "sparse_scratch.hpp"
 #include "token_gram.hpp"
 
 namespace mm {
@@ -48,6 +49,7 @@ class Chain final : public Structure<T> {
     std::vector<double> amount;    // per cell, accumulate
     std::vector<Code> cells;       // index
     TokenGramBuilder gram_builder;
+    SparseScratch sparse;          // gram of long planes
 
     void reserve(std::size_t tokens, std::size_t Lp) {
       if (S.size() >= tokens * Lp) return;
@@ -61,6 +63,7 @@ class Chain final : public Structure<T> {
   explicit Chain(const ChainData& data)
       : data_(data), L_(data.n_labels), Lp_(padded_labels<T>(data.n_labels)), grams_(data.size()) {
     label_bits_ = static_cast<int>(std::bit_width(L_ - 1));
+    features_per_token_ = double(data.indices.size()) / double(std::max<std::int64_t>(data.offsets.back(), 1));
     const std::uint64_t longest = std::uint64_t{1} << (32 - label_bits_);
     for (std::size_t i = 0; i < data.size(); ++i) {
       if (data.length(i) > longest) {
@@ -121,6 +124,12 @@ class Chain final : public Structure<T> {
     return found;
   }
 
+  double oracle_work(std::size_t i) const override {
+    const double n = double(data_.length(i)), vectors = double(Lp_ * sizeof(T)) / 32.0;
+    const std::size_t first = std::size_t(data_.offsets[i]), last = std::size_t(data_.offsets[i + 1]);
+    const double entries = data_.indptr.empty() ? 0.0 : double(data_.indptr[last] - data_.indptr[first]);
+    return vectors * (2.0 * entries + n * double(data_.n_dense) + n * double(std::min<std::size_t>(L_, 24))) + 40.0 * n;
+  }
   // Scores of every label at every token of example i, without loss: fills ws.S.
   void load_all(Scratch& ws, std::size_t i, const T* w) const {
     const std::size_t token = std::size_t(data_.offsets[i]), n = data_.length(i);
@@ -227,33 +236,23 @@ class Chain final : public Structure<T> {
     return !code.empty();
   }
 
+  // Two ways to the same numbers. Short planes: pairs of differing tokens through their inner
+  // products, which are cached per sequence. Long planes: the features themselves, whose number
+  // grows with the length and not with its square.
   void gram(typename Base::Workspace& base, std::size_t i, CodeView a,
             std::span<const CodeView> planes, double* row) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    const std::size_t first = std::size_t(data_.offsets[i]);
-    const std::int32_t* truth = data_.labels + first;
-    const float* G = token_gram(ws, i);
-    const std::size_t edge0 = data_.row_transition() * Lp_;
-    ws.edge.resize((L_ + 2) * Lp_);
-    for_edges(i, a, [&](std::size_t j, double sign) { ws.edge[j - edge0] += sign; });
-    for (std::size_t k = 0; k < planes.size(); ++k) {
-      double sum = 0.0;
-      for (const Code cb : planes[k]) {
-        const std::size_t s = cb >> label_bits_;
-        const std::uint32_t lb = label_of(cb), ys = std::uint32_t(truth[s]);
-        for (const Code ca : a) {
-          const std::size_t t = ca >> label_bits_;
-          const std::uint32_t la = label_of(ca), yt = std::uint32_t(truth[t]);
-          const int shared = (yt == ys) - (yt == lb) - (la == ys) + (la == lb);
-          if (shared == 0) continue;
-          sum += shared * (G != nullptr ? double(G[triangle(std::max(s, t)) + std::min(s, t)])
-                                        : data_.token_dot(first + s, first + t));
-        }
-      }
-      for_edges(i, planes[k], [&](std::size_t j, double sign) { sum += sign * ws.edge[j - edge0]; });
-      row[k] = sum;
+    std::size_t kept = 0;
+    for (const CodeView plane : planes) kept += plane.size();
+    if (data_.length(i) <= kLongestGram && pair_work(a.size(), kept) <= feature_work(a.size(), kept)) {
+      gram_by_pairs(ws, i, a, planes, row);
+    } else {
+      gram_by_features(ws, i, a, planes, row);
     }
-    for_edges(i, a, [&](std::size_t j, double) { ws.edge[j - edge0] = 0.0; });
+  }
+
+  double gram_work(CodeView added, CodeView kept) const override {
+    return std::min(pair_work(added.size(), kept.size()), feature_work(added.size(), kept.size()));
   }
 
   // ---- cached visits: everything through the cells of the index --------------------------------
@@ -413,6 +412,80 @@ class Chain final : public Structure<T> {
   static std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
   std::uint32_t label_of(Code c) const { return c & ((Code{1} << label_bits_) - 1); }
   bool ones() const { return data_.values == nullptr; }
+
+  // About how many cycles the two ways of gram() take.
+  static double pair_work(std::size_t added, std::size_t kept) {
+    return 3.0 * double(added) * double(added + kept);
+  }
+  double feature_work(std::size_t added, std::size_t kept) const {
+    return 10.0 * (features_per_token_ + double(data_.n_dense)) * double(2 * added + kept);
+  }
+
+  void gram_by_pairs(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
+                     double* row) const {
+    const std::int32_t* truth = data_.labels + data_.offsets[i];
+    const float* G = token_gram(ws, i);
+    const std::size_t edge0 = data_.row_transition() * Lp_;
+    ws.edge.resize((L_ + 2) * Lp_);
+    for_edges(i, a, [&](std::size_t j, double sign) { ws.edge[j - edge0] += sign; });
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      double sum = 0.0;
+      for (const Code cb : planes[k]) {
+        const std::size_t s = cb >> label_bits_;
+        const std::uint32_t lb = label_of(cb), ys = std::uint32_t(truth[s]);
+        for (const Code ca : a) {
+          const std::size_t t = ca >> label_bits_;
+          const std::uint32_t la = label_of(ca), yt = std::uint32_t(truth[t]);
+          const int shared = (yt == ys) - (yt == lb) - (la == ys) + (la == lb);
+          if (shared != 0) sum += shared * double(G[triangle(std::max(s, t)) + std::min(s, t)]);
+        }
+      }
+      for_edges(i, planes[k], [&](std::size_t j, double sign) { sum += sign * ws.edge[j - edge0]; });
+      row[k] = sum;
+    }
+    for_edges(i, a, [&](std::size_t j, double) { ws.edge[j - edge0] = 0.0; });
+  }
+
+  // Δf(a) as a sparse vector, then its inner product with each plane.
+  void gram_by_features(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
+                        double* row) const {
+    std::size_t room = 4 * a.size();
+    const std::size_t first = std::size_t(data_.offsets[i]);
+    for (const Code c : a) room += 2 * n_features(first + (c >> label_bits_));
+    ws.sparse.clear(room);
+    for_plane(i, a, [&](std::uint64_t j, double x) { ws.sparse.add(j, x); });
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      double sum = 0.0;
+      for_plane(i, planes[k], [&](std::uint64_t j, double x) { sum += x * ws.sparse.get(j); });
+      row[k] = sum;
+    }
+  }
+
+  std::size_t n_features(std::size_t token) const {
+    const std::size_t sparse = data_.indptr.empty() ? 0 : std::size_t(data_.indptr[token + 1] - data_.indptr[token]);
+    return sparse + data_.n_dense;
+  }
+
+  // visit(weight index, value) for the entries of Δf(plane); an index may come several times.
+  template <class Visit>
+  void for_plane(std::size_t i, CodeView plane, Visit&& visit) const {
+    const std::size_t first = std::size_t(data_.offsets[i]);
+    for (const Code c : plane) {
+      const std::size_t token = first + (c >> label_bits_), l = label_of(c);
+      const std::size_t y = std::size_t(data_.labels[token]);
+      const auto feature = [&](std::size_t f, double x) {
+        visit(f * Lp_ + y, x);
+        visit(f * Lp_ + l, -x);
+      };
+      if (!data_.indptr.empty()) {
+        for (std::int64_t e = data_.indptr[token]; e < data_.indptr[token + 1]; ++e) {
+          feature(data_.indices[std::size_t(e)], ones() ? 1.0 : double(data_.values[e]));
+        }
+      }
+      for_dense(token, [&](std::size_t j, T x) { feature(data_.row_dense() + j, double(x)); });
+    }
+    for_edges(i, plane, visit);
+  }
 
   // S[t][l] += loss of label l at token t.
   void augment(Scratch& ws, std::size_t i) const {
@@ -638,10 +711,9 @@ class Chain final : public Structure<T> {
     }
   }
 
-  // Cached inner products of the tokens of i; nullptr for long sequences, where they would not fit.
+  // Cached inner products of the tokens of i.
   const float* token_gram(Scratch& ws, std::size_t i) const {
     const std::size_t n = data_.length(i);
-    if (n > kLongestGram) return nullptr;
     if (grams_[i] == nullptr) {
       grams_[i] = std::make_unique<float[]>(triangle(n));
       ws.gram_builder.build(data_, std::size_t(data_.offsets[i]), n, grams_[i].get());
@@ -649,11 +721,13 @@ class Chain final : public Structure<T> {
     return grams_[i].get();
   }
 
+  // Longer sequences keep no inner products: they grow with the square of the length.
   static constexpr std::size_t kLongestGram = 256;
 
   ChainData data_;
   std::size_t L_, Lp_;
   int label_bits_ = 0;
+  double features_per_token_ = 0.0;
   mutable std::vector<std::unique_ptr<float[]>> grams_;  // each written by the owner of its block
 };
 

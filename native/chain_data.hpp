@@ -36,31 +36,6 @@ struct ChainData {
     return token_weight != nullptr ? base * double(token_weight[token]) : base;
   }
 
-  // Inner product of the features of two tokens.
-  double token_dot(std::size_t s, std::size_t t) const {
-    double sum = 0.0;
-    if (!indptr.empty()) {
-      std::int64_t a = indptr[s], b = indptr[t];
-      const std::int64_t a_end = indptr[s + 1], b_end = indptr[t + 1];
-      while (a < a_end && b < b_end) {
-        if (indices[a] < indices[b]) {
-          ++a;
-        } else if (indices[b] < indices[a]) {
-          ++b;
-        } else {
-          sum += values == nullptr ? 1.0 : double(values[a]) * double(values[b]);
-          ++a;
-          ++b;
-        }
-      }
-    }
-    const auto dense = [&](const auto* x) {
-      for (std::size_t j = 0; j < n_dense; ++j) sum += double(x[s * n_dense + j]) * double(x[t * n_dense + j]);
-    };
-    if (dense32 != nullptr) dense(dense32);
-    if (dense64 != nullptr) dense(dense64);
-    return sum;
-  }
 };
 
 }  // namespace mm

@@ -42,6 +42,7 @@ struct PassResult {
   double gain = 0.0;         // increase of the dual
   double psi_max = 0.0;      // largest ψ_i = max F - min_{α>0} F (2.4) before the step
   double psi_cached_max = 0.0;  // the same over the planes with α > 0 only (4.9)
+  double work = 0.0;         // about how many processor cycles it took, counted, not timed
   std::int64_t oracle_calls = 0, visits = 0, added = 0, solved = 0, smo_steps = 0, merges = 0;
   bool interrupted = false;  // stopped early by `poll`; the state is consistent
 
@@ -49,6 +50,7 @@ struct PassResult {
     gap += other.gap;
     cached_gap += other.cached_gap;
     gain += other.gain;
+    work += other.work;
     psi_max = std::max(psi_max, other.psi_max);
     psi_cached_max = std::max(psi_cached_max, other.psi_cached_max);
     oracle_calls += other.oracle_calls;
@@ -70,6 +72,7 @@ class Engine {
 
   std::size_t n_examples() const { return parts_.size(); }
   double C() const { return C_; }
+  bool factored() const { return factored_; }
   Weights<T>& weights() { return weights_; }
   const Weights<T>& weights() const { return weights_; }
   std::vector<Parts<T>>& parts() { return parts_; }
@@ -108,6 +111,7 @@ class Engine {
           }
           const Found found = structure_.oracle(*lane.ws, i, weights_.data());
           ++share.oracle_calls;
+          share.work += structure_.oracle_work(i);
           hinge_[i] = std::max(found.F, 0.0);
           if (!found.truth) add_found(lane, i, share);
           drop_idle(parts_[i]);
@@ -288,6 +292,7 @@ class Engine {
   bool exact_visit(std::size_t i, bool first, const PassOptions& options, PassResult& result) {
     const Found found = structure_.oracle(*lane_.ws, i, weights_.data());
     ++result.oracle_calls;
+    result.work += structure_.oracle_work(i);
     if (found.truth && parts_[i].empty()) return false;
     const std::int64_t known = result.added;
     if (!found.truth) add_found(lane_, i, result);
@@ -312,8 +317,12 @@ class Engine {
   // Give the output in the workspace its place among the parts.
   void add_found(Lane& lane, std::size_t i, PassResult& result) {
     lane.code.assign(lane.ws->code.begin(), lane.ws->code.end());
-    result.added += std::int64_t(
-        lane.router.add(structure_, *lane.ws, i, lane.code, factored_, parts_[i], result.merges));
+    const std::size_t added =
+        lane.router.add(structure_, *lane.ws, i, lane.code, factored_, parts_[i], result.merges);
+    result.added += std::int64_t(added);
+    for (const Part<T>& part : parts_[i]) {
+      if (added > 0) result.work += structure_.gram_work(lane.code, part.set.all_codes());
+    }
   }
 
   void cached_visit(std::size_t i, Part<T>& part, const PassOptions& options, PassResult& result) {
@@ -329,6 +338,7 @@ class Engine {
           add_plane(structure_, *lane_.ws, i, part, CodeView(lane_.ws->code), lane_.views, lane_.row);
           lane_.F.push_back(found.F);
           ++result.added;
+          result.work += structure_.gram_work(lane_.ws->code, part.set.all_codes());
         }
       }
     }
@@ -358,6 +368,7 @@ class Engine {
     lane.mean = mean;
     lane.low = low;
     ++result.visits;
+    result.work += kVisitWork + kWordWork * double(part.index.size() + part.set.all_codes().size());
     part.violation = static_cast<float>(top - mean);
     result.cached_gap += C_ * (top - mean);
     result.psi_cached_max = std::max(result.psi_cached_max, high - low);
@@ -410,6 +421,8 @@ class Engine {
     structure_.reindex(*lane.ws, i, lane.views, part.index);
   }
 
+  // A step, by measurement: fixed cycles, and cycles for each word of index and codes.
+  static constexpr double kVisitWork = 1000.0, kWordWork = 40.0;
   static constexpr double kSame = 1e-9;  // relative difference below which two margins are equal
 
   const Structure<T>& structure_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <system_error>
 #include <thread>
 
 #include "common.hpp"
@@ -25,8 +26,14 @@ void run_shares(std::size_t shares, Work&& work) {
     }
   };
   std::vector<std::thread> others;
-  for (std::size_t s = 1; s < shares; ++s) others.emplace_back(guarded, s);
+  others.reserve(shares);
+  std::size_t mine = 1;  // shares from here on that found no thread are done by the caller
+  try {
+    for (; mine < shares; ++mine) others.emplace_back(guarded, mine);
+  } catch (const std::system_error&) {
+  }
   guarded(0);
+  for (; mine < shares; ++mine) guarded(mine);
   for (std::thread& other : others) other.join();
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);

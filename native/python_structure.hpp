@@ -37,8 +37,11 @@ class PythonStructure final : public Structure<double> {
 
   Found oracle(Workspace& ws, std::size_t i, const double* w) const override {
     nb::gil_scoped_acquire gil;
-    const nb::ndarray<nb::numpy, const double, nb::ndim<1>> view(w, {n_weights_}, nb::handle());
-    const nb::tuple answer = nb::cast<nb::tuple>(oracle_(i, view));
+    // A copy with an owner: the user may keep it, and the engine goes on changing its own.
+    auto* kept = new std::vector<double>(w, w + n_weights_);
+    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    const nb::ndarray<nb::numpy, const double, nb::ndim<1>> copy(kept->data(), {n_weights_}, owner);
+    const nb::tuple answer = nb::cast<nb::tuple>(oracle_(i, copy));
     Found found;
     found.truth = nb::cast<bool>(answer[3]);
     ws.code.clear();

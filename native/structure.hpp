@@ -53,6 +53,14 @@ class Structure {
   // argmax_y F_i(y).
   virtual Found oracle(Workspace& ws, std::size_t i, const T* w) const = 0;
 
+  // About how many processor cycles an oracle call, or the Gram entries of a new plane against
+  // old ones, take. Schedules weigh exact against cached passes by it: a clock would make runs
+  // impossible to repeat. The default stands for a user's Python oracle.
+  virtual double oracle_work(std::size_t /*i*/) const { return 1e6; }
+  virtual double gram_work(CodeView added, CodeView kept) const {
+    return 5.0 * double(added.size() + kept.size());
+  }
+
   // ---- planes ----
 
   virtual double loss(std::size_t i, CodeView plane) const = 0;

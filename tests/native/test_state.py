@@ -244,9 +244,9 @@ def swap_parts(state):
 def lose_the_last_part(state):
     """Cut all arrays that have one entry a part, so that they still agree with each other."""
     n = len(state["example"])
-    for name in state.keys() - {"alpha", "loss", "gram", "code_size", "codes", "index", "weights"}:
-        assert len(state[name]) == n
-        state[name] = state[name][:-1].copy()
+    for name in state:
+        if len(state[name]) == n:
+            state[name] = state[name][:-1].copy()
 
 
 def split_python_part(state):
@@ -320,7 +320,6 @@ DAMAGE = {
     "codes all zero": fill("codes", 0),
     "extent upside down": lambda state: (fill("lo", 3)(state), fill("hi", 2)(state)),
     "parts overlap": overlap,
-    "an extent longer than the sequence": set_at("hi", -1, 26),
     "all of one example": fill("example", 0),
     "index of garbage": lambda state: state["index"].__setitem__(
         slice(None), np.random.default_rng(0).integers(0, 2**32, len(state["index"]), np.uint32)
@@ -441,7 +440,7 @@ def corruption():
     STATES.update({kind: worked_state(make) for kind, make in MAKERS.items()})
 
     @settings(
-        max_examples=400,
+        max_examples=300,
         deadline=None,
         database=None,
         phases=[Phase.generate],

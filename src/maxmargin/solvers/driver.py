@@ -171,9 +171,15 @@ def solve(
 
     slow = isinstance(problem, PythonProblem)
     if engine is None:
-        engine = Engine(problem, C, single=dtype == "float32" and not slow, factored=solver.factored)
-    elif engine.C != C:
-        engine.rescale(C)
+        single = dtype == "float32" and not slow
+        engine = Engine(problem, C, single=single, factored=solver.factored)
+    else:
+        if engine.factored != solver.factored:
+            raise NotCompatibleError(
+                f"the engine to go on from was made for another schedule than {solver}"
+            )
+        if engine.C != C:
+            engine.rescale(C)
     context = Context(
         n_examples=problem.n_examples,
         rng=np.random.default_rng(_seed(random_state)),
@@ -182,7 +188,14 @@ def solve(
         slow_oracle=slow,
         dual=C * engine.expected_loss() - engine.penalty(),
     )
-    run = _Run(engine, solver, context, list(callbacks or ()), verbose, time_limit)
+    run = _Run(
+        engine,
+        solver,
+        context,
+        callbacks=list(callbacks or ()),
+        verbose=verbose,
+        time_limit=time_limit,
+    )
     identity = {
         "n_examples": problem.n_examples,
         "n_weights": int(engine.weights.size),
@@ -232,6 +245,7 @@ class _Run:
         engine: Engine,
         solver: Solver,
         context: Context,
+        *,
         callbacks: list[Callback],
         verbose: int,
         time_limit: float | None,
@@ -265,7 +279,7 @@ class _Run:
         self.history = History.from_dicts(state.history)
 
     def go_on(self, dual: float) -> None:
-        """The certificate was not good enough after all."""
+        """Continue after a certificate that was not good enough after all."""
         self.converged = self.by_gap = False
         self.context.dual = dual
 
@@ -342,7 +356,9 @@ class _Run:
             self.reason = f"gap {record.gap:.3g} <= {context.gap:g}"
         elif step.finished:
             self.converged, self.reason = True, step.reason
-        elif any([callback(record) for callback in self.callbacks]):
+        # Every callback sees every pass, whatever the others answer.
+        answers = [callback(record) for callback in self.callbacks]
+        if any(answers) and not self.converged:
             self.reason = "stopped by a callback"
             return True
         return False
@@ -375,12 +391,12 @@ def _number(
 ) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    value = float(value)
-    if not math.isfinite(value) or (above is not None and value <= above):
-        raise ValueError(f"{name} must be finite and above {above or 0:g}, got {value!r}")
-    if least is not None and value < least:
-        raise ValueError(f"{name} must be at least {least:g}, got {value!r}")
-    return value
+    number = float(value)
+    if above is not None and not above < number < math.inf:
+        raise ValueError(f"{name} must be finite and above {above:g}, got {value!r}")
+    if least is not None and not least <= number < math.inf:
+        raise ValueError(f"{name} must be finite and at least {least:g}, got {value!r}")
+    return number
 
 
 def _whole(name: str, value: Any, least: int) -> int:

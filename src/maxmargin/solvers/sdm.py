@@ -20,8 +20,9 @@ Schedules
        all examples at a fixed w ("collect"): this gives the true duality gap and the new planes in
        one go, and can use many threads. Between two of them, cached passes do the optimisation;
        most of these visit only the parts whose last violation was not far below the average.
-    3. *Over-relaxation.* Cached steps overshoot by ``relaxation``; for values below 2 the dual
-       still never falls.
+    3. *Over-relaxation.* Cached steps overshoot by ``relaxation``. Below 2 a completely solved
+       step still raises the dual; one that SMO left early is taken back to its best point if it
+       would not. So the dual never falls.
 
     It stops when a collect pass finds the relative gap small enough.
 ``"paper"``
@@ -109,7 +110,9 @@ class SDM(Solver):
         ):
             value = getattr(self, name)
             if isinstance(value, bool) or int(value) != value or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+                raise ValueError(
+                    f"{name} must be a whole number of at least {least}, got {value!r}"
+                )
         if not 0 < self.relaxation < 2:
             raise ValueError(f"relaxation must lie between 0 and 2, got {self.relaxation!r}")
 
@@ -121,7 +124,7 @@ class SDM(Solver):
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""
         if self.schedule == "auto":
-            return {"warm": self.warm_passes, "left": 0, "gap": None, "parts": 0}
+            return {"looks": 0, "left": 0, "made": 0, "gap": None, "parts": 0, "work": 0.0, "gain": 0.0}
         # Algorithm 3, line 4
         return {"iter": 0, "get_max_y": True, "tau_v": 0.0}
 
@@ -177,43 +180,47 @@ class SDM(Solver):
     SMO_DEPTH: ClassVar[float] = 0.1
     #: A cached visit that finds less than this share of the average violation leaves w alone.
     IDLE: ClassVar[float] = 0.5
-    #: Passes that are not full visit parts whose last violation was above this share of the average.
+    #: Passes that are not full visit parts whose last violation was above this share of it.
     BUSY: ClassVar[float] = 0.5
     #: Enough cached passes when what is left among the kept planes is this share of the gap.
     ENOUGH: ClassVar[float] = 0.05
-    #: With a user's Python oracle, cached passes cost nothing: make many.
-    SLOW_ORACLE_PASSES: ClassVar[int] = 50
+    #: A cached pass pays with this share of the gain per work of its round.
+    PAYS: ClassVar[float] = 0.1
+    #: Look at one w once the last gap seen was within this factor of the one asked for.
+    CONFIRM: ClassVar[float] = 1.5
 
     def _auto(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
-        if state["warm"] > 0:
-            state["warm"] -= 1
-            options = PassOptions(tau_relative=self.SMO_DEPTH)
-            result = engine.exact_pass(context.order(self.permute), options, context.seconds_left)
-            return Step("exact", result)
         if state["left"] == 0:
             return self._look(engine, state, context)
         return self._improve(engine, state, context)
 
     def _look(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
-        """Call the oracle on all examples: new planes and, at one w, the true gap."""
-        near = state["gap"] is not None and state["gap"] <= 1.5 * context.gap * context.dual
-        if context.slow_oracle and not near:
-            # Far from the end, an oracle call is best spent on a step of its own.
-            options = PassOptions(tau_relative=self.SMO_DEPTH)
-            result = engine.exact_pass(context.order(self.permute), options, context.seconds_left)
-            kind = "exact"
-        else:
+        """Call the oracle on all examples: a step on each or, when the end is near, the true gap.
+
+        Steps while the oracle goes round make more of its answers, because each is found under
+        the newest w. At one w the sum of the block gaps is the duality gap, which alone may stop.
+        """
+        if self._near(state, context, self.CONFIRM):
             result = engine.collect_pass(context.threads, context.seconds_left)
             kind = "collect"
+        else:
+            options = PassOptions(tau_relative=self.SMO_DEPTH, prune=self.prune)
+            result = engine.exact_pass(context.order(self.permute), options, context.seconds_left)
+            kind = "exact"
         state["gap"] = result.gap
         state["parts"] = max(engine.size()["parts"], 1)
-        state["left"] = self.SLOW_ORACLE_PASSES if context.slow_oracle else self.cached_passes
+        state["made"] = 0
+        state["work"], state["gain"] = result.work, result.gain
+        state["looks"] += 1
+        if state["looks"] >= self.warm_passes:
+            state["left"] = self.cached_passes
         return Step(kind, result)
 
     def _improve(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Optimise over the kept planes, mostly where the violation is large."""
         average = state["gap"] / engine.C / state["parts"]
-        full = state["left"] % self.full_every == 0
+        state["made"] += 1
+        full = state["made"] % self.full_every == 0 or context.slow_oracle
         options = PassOptions(
             tau=self.IDLE * average,
             tau_relative=self.SMO_DEPTH,
@@ -224,6 +231,16 @@ class SDM(Solver):
         )
         result = engine.cached_pass(context.order(self.permute), options, context.seconds_left)
         state["left"] -= 1
-        if full and result.cached_gap < self.ENOUGH * state["gap"]:
+        state["work"] += result.work
+        state["gain"] += result.gain
+        # A cached pass pays while it gains more for its work than this round did so far, the
+        # oracle's pass included (the rule of Shah, Kolmogorov and Lampert's MP-BCFW).
+        pays = result.gain * state["work"] > self.PAYS * state["gain"] * result.work
+        if not pays or result.cached_gap < self.ENOUGH * state["gap"]:
             state["left"] = 0
         return Step("cached", result)
+
+    @staticmethod
+    def _near(state: dict[str, Any], context: Context, factor: float) -> bool:
+        """Whether the gap last seen comes near the one asked for."""
+        return state["gap"] is not None and state["gap"] <= factor * context.gap * context.dual
