@@ -326,7 +326,7 @@ class Engine {
   }
 
   void cached_visit(std::size_t i, Part<T>& part, const PassOptions& options, PassResult& result) {
-    if (!options.recombine) {
+    if (!options.recombine || part.set.all_codes().size() > kRecombineWords) {
       margins(lane_, i, part, Fresh::kNo);
     } else {
       const Found found = structure_.recombine(*lane_.ws, i, weights_.data(), part.index);
@@ -421,6 +421,8 @@ class Engine {
     structure_.reindex(*lane.ws, i, lane.views, part.index);
   }
 
+  // Recombining pays where planes are short; long ones cost more in Gram entries than they bring.
+  static constexpr std::size_t kRecombineWords = 128;
   // A step, by measurement: fixed cycles, and cycles for each word of index and codes.
   static constexpr double kVisitWork = 1000.0, kWordWork = 40.0;
   static constexpr double kSame = 1e-9;  // relative difference below which two margins are equal

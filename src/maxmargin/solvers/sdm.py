@@ -184,8 +184,8 @@ class SDM(Solver):
     BUSY: ClassVar[float] = 0.5
     #: Enough cached passes when what is left among the kept planes is this share of the gap.
     ENOUGH: ClassVar[float] = 0.05
-    #: A cached pass pays with this share of the gain per work of its round.
-    PAYS: ClassVar[float] = 0.1
+    #: A cached pass pays with this multiple of the gain per work of its round.
+    PAYS: ClassVar[float] = 1.0
     #: Look at one w once the last gap seen was within this factor of the one asked for.
     CONFIRM: ClassVar[float] = 1.5
 
