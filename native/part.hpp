@@ -7,6 +7,8 @@
 // instead of m^r. Parts that come to touch are merged without moving w.
 #pragma once
 
+#include <limits>
+
 #include "structure.hpp"
 #include "working_set.hpp"
 
@@ -104,6 +106,7 @@ class PlaneRouter {
       }
       if (plane_.empty() || part.set.find(plane_) != part.set.size()) continue;
       add_plane(structure, ws, i, part, CodeView(plane_), views_, row_);
+      part.violation = std::numeric_limits<float>::max();  // not known yet: to be visited
       ++added;
     }
     return added;

@@ -209,7 +209,8 @@ class SDM(Solver):
             kind = "exact"
         state["gap"] = result.gap
         state["parts"] = max(engine.size()["parts"], 1)
-        state["made"] = 0
+        # The first cached pass visits all parts, unless this pass did so already.
+        state["made"] = 0 if kind == "collect" else 1
         state["work"], state["gain"] = result.work, result.gain
         state["looks"] += 1
         if state["looks"] >= self.warm_passes:
@@ -219,8 +220,8 @@ class SDM(Solver):
     def _improve(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Optimise over the kept planes, mostly where the violation is large."""
         average = state["gap"] / engine.C / state["parts"]
-        state["made"] += 1
         full = state["made"] % self.full_every == 0 or context.slow_oracle
+        state["made"] += 1
         options = PassOptions(
             tau=self.IDLE * average,
             tau_relative=self.SMO_DEPTH,
