@@ -21,6 +21,7 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
   data_.offsets = {offsets.data(), offsets.shape(0)};
   keep(offsets);
   require(n_labels >= 1, "at least one label is needed");
+  require(n_sparse <= ~std::uint32_t{0}, "more sparse features than the index type holds (2^32 - 1)");
   require(n_labels < (std::size_t{1} << 24), "more labels than the index type holds (2^24 - 1)");
   require(data_.offsets.size() >= 2, "at least one sequence is needed");
   require(data_.offsets.front() == 0, "offsets must begin with 0");
@@ -38,7 +39,7 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
     require(data_.indptr.front() == 0 && data_.indptr.back() == std::int64_t(data_.indices.size()),
             "indptr must run from 0 to the number of indices");
     for (std::size_t t = 0; t < tokens; ++t) {
-      require(data_.indptr[t] <= data_.indptr[t + 1], "indptr must not decrease");
+      require(data_.indptr[t] <= data_.indptr[t + 1] && data_.indptr[t + 1] <= data_.indptr.back(), "indptr must not decrease");
       for (std::int64_t e = data_.indptr[t]; e < data_.indptr[t + 1]; ++e) {
         require(data_.indices[e] < n_sparse && (e == data_.indptr[t] || data_.indices[e - 1] < data_.indices[e]),
                 "feature ids of a token must be ascending and below n_sparse");
@@ -77,6 +78,9 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
   }
   if (cost) {
     require(cost->shape(0) == n_labels && cost->shape(1) == n_labels, "the cost matrix must be labels x labels");
+    for (std::size_t l = 0; l < n_labels; ++l) {
+      require(cost->data()[l * n_labels + l] == 0.0, "the cost matrix must have a zero diagonal");
+    }
     data_.cost = cost->data();
     keep(*cost);
   }

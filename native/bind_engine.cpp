@@ -36,6 +36,7 @@ class EngineHandle {
     const auto make = [&]<class T>(T) {
       const Structure<T>* structure = problem.structure<T>();
       require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
+      structure->require_truth();
       engine_ = std::make_unique<Engine<T>>(*structure, C, factored);
     };
     if (single) {
@@ -133,13 +134,11 @@ class EngineHandle {
       d["hi"] = to_numpy(std::move(s.hi));
       d["violation"] = to_numpy(std::move(s.violation));
       d["n_planes"] = to_numpy(std::move(s.n_planes));
-      d["n_index"] = to_numpy(std::move(s.n_index));
       d["alpha"] = to_numpy(std::move(s.alpha));
       d["loss"] = to_numpy(std::move(s.loss));
       d["gram"] = to_numpy(std::move(s.gram));
       d["code_size"] = to_numpy(std::move(s.code_size));
       d["codes"] = to_numpy(std::move(s.codes));
-      d["index"] = to_numpy(std::move(s.index));
       d["running"] = to_numpy(std::vector<double>{e->running().first, e->running().second});
       using T = std::decay_t<decltype(*e->weights().data())>;
       d["weights"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
@@ -156,13 +155,11 @@ class EngineHandle {
       take(d, "hi", s.hi);
       take(d, "violation", s.violation);
       take(d, "n_planes", s.n_planes);
-      take(d, "n_index", s.n_index);
       take(d, "alpha", s.alpha);
       take(d, "loss", s.loss);
       take(d, "gram", s.gram);
       take(d, "code_size", s.code_size);
       take(d, "codes", s.codes);
-      take(d, "index", s.index);
       std::vector<T> weights;
       std::vector<double> running;
       take(d, "weights", weights);
@@ -171,7 +168,7 @@ class EngineHandle {
       require(weights.size() == e->weights().size(), "the checkpoint does not fit this problem: expected " +
               std::to_string(e->weights().size()) + " weights, found " + std::to_string(weights.size()));
       for (const T w : weights) require(std::isfinite(w), "the checkpoint holds a weight that is not finite");
-      e->parts() = restore_parts(s, *problem_.structure<T>());
+      e->parts() = restore_parts(s, *problem_.structure<T>(), e->factored());
       std::copy(weights.begin(), weights.end(), e->weights().data());
       e->set_running(running[0], running[1]);
     }, engine_);
@@ -182,7 +179,7 @@ class EngineHandle {
   static void take(const nb::dict& d, const char* key, std::vector<X>& out) {
     require(d.contains(key), std::string("the checkpoint has no array \"") + key + "\"");
     Array<X> array;
-    require(nb::try_cast(d[key], array), std::string("the checkpoint's array \"") + key + "\" has the wrong type");
+    require(nb::try_cast(d[key], array, false), std::string("the checkpoint's array \"") + key + "\" has the wrong type");
     out.assign(array.data(), array.data() + array.shape(0));
   }
 
@@ -229,7 +226,7 @@ void bind_engine(nb::module_& m) {
       .def("__init__",
            [](PassOptions* self, double tau, double tau_inner, double tau_relative, int max_smo,
               int rounds, double relaxation, bool recombine, double min_violation, bool prune) {
-             require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0, "tolerances must not be negative");
+             require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0 && min_violation >= 0, "tolerances must not be negative");
              require(relaxation > 0 && relaxation < 2, "relaxation must be between 0 and 2");
              require(max_smo >= 1 && rounds >= 1, "max_smo and rounds must be at least 1");
              new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune};

@@ -80,6 +80,10 @@ class Chain final : public Structure<T> {
   std::size_t n_examples() const override { return data_.size(); }
   std::size_t n_weights() const override { return data_.n_rows() * Lp_; }
 
+  void require_truth() const override {
+    if (data_.labels == nullptr) throw BadInput("training needs the labels of the sequences");
+  }
+
   std::unique_ptr<typename Base::Workspace> workspace() const override {
     auto ws = std::make_unique<Scratch>();
     ws->lower.reset(Lp_);
@@ -105,8 +109,8 @@ class Chain final : public Structure<T> {
     Scratch& ws = static_cast<Scratch&>(base);
     load_all(ws, i, w);
     augment(ws, i);
-    decode(ws, i, edges(w));
     const std::int32_t* truth = data_.labels + data_.offsets[i];
+    decode(ws, i, edges(w), truth);
     ws.code.clear();
     for (std::size_t t = 0; t < data_.length(i); ++t) {
       if (ws.y[t] == std::uint32_t(truth[t])) continue;
@@ -168,8 +172,9 @@ class Chain final : public Structure<T> {
                    data_.length(i), ws.D.data());
   }
 
-  // Best path under ws.S and the edges: fills ws.y; returns its score.
-  double decode(Scratch& ws, std::size_t i, const Edges<T>& edge) const {
+  // Best path under ws.S and the edges: fills ws.y; returns its score. `guess`, if given, is a path
+  // that is likely to be the best; among equals it wins.
+  double decode(Scratch& ws, std::size_t i, const Edges<T>& edge, const std::int32_t* guess) const {
     forward(ws, i, edge);
     const std::size_t n = data_.length(i);
     const T* D = ws.D.data();
@@ -181,9 +186,8 @@ class Chain final : public Structure<T> {
     const double score = double(last[best] + edge.end[best]);
     ws.y[n - 1] = static_cast<std::uint32_t>(best);
     // Back-pointers are found again along the one best path only. A predecessor that gives back
-    // the very number which the maximum gave is a maximiser; the truth nearly always does, and
-    // that costs one comparison which the processor can foresee.
-    const std::int32_t* guess = data_.labels != nullptr ? data_.labels + data_.offsets[i] : nullptr;
+    // the very number which the maximum gave is a maximiser; in training the truth nearly always
+    // does, and that costs one comparison which the processor can foresee.
     for (std::size_t t = n - 1; t > 0; --t) {
       const T* prev = D + (t - 1) * Lp_;
       const T* column = edge.A + best;

@@ -50,7 +50,7 @@ class ChainDecoder {
   void best(int threads, std::int32_t* labels, double* scores) const {
     over_sequences(threads, [&](Scratch& ws, std::size_t i) {
       chain_.load_all(ws, i, w_);
-      scores[i] = chain_.decode(ws, i, edge_);
+      scores[i] = chain_.decode(ws, i, edge_, nullptr);
       require_possible(i, scores[i]);
       std::int32_t* out = labels + chain_.data().offsets[i];
       for (std::size_t t = 0; t < chain_.data().length(i); ++t) out[t] = std::int32_t(ws.y[t]);

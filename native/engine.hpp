@@ -118,7 +118,7 @@ class Engine {
         });
     double hinge = 0.0;
     for (const double h : hinge_) hinge += h;  // in order, whatever the number of threads
-    result.gap = C_ * (loss_ + hinge) - 2.0 * dual_;
+    result.gap = result.interrupted ? std::nan("") : C_ * (loss_ + hinge) - 2.0 * dual_;
     return result;
   }
 
@@ -265,7 +265,8 @@ class Engine {
   }
 
   bool stop(PassResult& result) {
-    if (!poll || (++polled_ & 63) != 0) return false;
+    // The clock costs less than a visit, but not nothing.
+    if (!poll || (structure_.thread_safe() && n_examples() > 1000 && (++polled_ & 15) != 0)) return false;
     const auto now = std::chrono::steady_clock::now();
     if (now - last_poll_ < std::chrono::milliseconds(50)) return false;
     last_poll_ = now;
@@ -419,6 +420,12 @@ class Engine {
     if (part.set.prune(keep, lane.survivors) == 0) return;
     part.set.views(lane.views);
     structure_.reindex(*lane.ws, i, lane.views, part.index);
+    if (!factored_ || part.set.size() == 1) return;
+    part.extent = structure_.extent(i, lane.views[1]);
+    for (std::size_t k = 2; k < lane.views.size(); ++k) {
+      const Extent extent = structure_.extent(i, lane.views[k]);
+      part.extent = {std::min(part.extent.lo, extent.lo), std::max(part.extent.hi, extent.hi)};
+    }
   }
 
   // Recombining pays where planes are short; long ones cost more in Gram entries than they bring.

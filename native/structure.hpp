@@ -41,6 +41,9 @@ class Structure {
   virtual std::size_t n_weights() const = 0;  // with padding
   virtual std::unique_ptr<Workspace> workspace() const = 0;
 
+  // Throws BadInput where the examples have no truth to learn from.
+  virtual void require_truth() const {}
+
   // May several threads call the oracle at once?
   virtual bool thread_safe() const { return true; }
 

@@ -328,7 +328,7 @@ class _Run:
         result, context = step.result, self.context
         context.dual += result.gain
         self.oracle_calls += result.oracle_calls
-        if not (math.isfinite(context.dual) and math.isfinite(result.gap)):
+        if not (math.isfinite(context.dual) and (result.interrupted or math.isfinite(result.gap))):
             raise FloatingPointError(
                 f"the objective is not finite after pass {len(self.history) + 1} "
                 f"(dual {context.dual}, gap {result.gap}). Features of very large size? "
