@@ -30,7 +30,7 @@ def _at(sentence: Sentence, t: int, column: int) -> str:
 
 
 def chunking(sentence: Sentence) -> list[list[str]]:
-    """The usual 19 features: windows and n-grams of words and tags."""
+    """Give the usual 19 features: windows and n-grams of words and tags."""
     tokens = []
     for t in range(len(sentence)):
         w = {k: _at(sentence, t + k, 0) for k in range(-2, 3)}
@@ -46,7 +46,7 @@ def chunking(sentence: Sentence) -> list[list[str]]:
 
 
 def pos(sentence: Sentence) -> list[list[str]]:
-    """19 features: word window and bigrams, affixes, shape."""
+    """Give 19 features: word window and bigrams, affixes, shape."""
     tokens = []
     for t in range(len(sentence)):
         w = {k: _at(sentence, t + k, 0) for k in range(-2, 3)}
@@ -69,6 +69,27 @@ TEMPLATES: dict[str, tuple[Callable[[Sentence], list[list[str]]], int]] = {
 }
 
 
+def _encode(
+    sentences: list[Sentence],
+    features: Callable[[Sentence], list[list[str]]],
+    vocabulary: Vocabulary,
+    grow: bool,
+) -> tuple[Any, Any, Any]:
+    """Encode some hundred sentences at a time: all feature strings at once would fill memory."""
+    lengths: list[Any] = []
+    counts: list[Any] = []
+    ids: list[Any] = []
+    for at in range(0, len(sentences), 500):
+        batch = [features(s) for s in sentences[at : at + 500]]
+        offsets, indptr, indices, values = encode_tokens(batch, vocabulary, grow)
+        assert values is None
+        lengths.append(np.diff(offsets))
+        counts.append(np.diff(indptr))
+        ids.append(indices)
+    ends = [np.concatenate([[0], np.cumsum(np.concatenate(x))]) for x in (lengths, counts)]
+    return ends[0].astype(np.int64), ends[1].astype(np.int64), np.concatenate(ids)
+
+
 def encode_task(
     train: list[Sentence],
     test: list[Sentence],
@@ -77,8 +98,7 @@ def encode_task(
     """Encode train and test; labels most frequent first, as the library does."""
     features, column = template
     vocabulary = Vocabulary()
-    offsets, indptr, indices, values = encode_tokens([features(s) for s in train], vocabulary, True)
-    assert values is None
+    offsets, indptr, indices = _encode(train, features, vocabulary, True)
     names, codes, counts = np.unique(
         [token[column] for s in train for token in s], return_inverse=True, return_counts=True
     )
@@ -86,7 +106,7 @@ def encode_task(
     rank = np.empty(len(names), dtype=np.int32)
     rank[order] = np.arange(len(names))
     known = {name: int(rank[k]) for k, name in enumerate(names)}
-    t_offsets, t_indptr, t_indices, _ = encode_tokens([features(s) for s in test], vocabulary, False)
+    t_offsets, t_indptr, t_indices = _encode(test, features, vocabulary, False)
     return {
         "n_features": len(vocabulary),
         "n_labels": len(names),

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from conll import TEMPLATES, encode_task, read_columns
 
+from conll import TEMPLATES, encode_task, read_columns
 from maxmargin._native import ChainProblem, Engine, kernel_name
 from maxmargin.solvers import SDM
 from maxmargin.solvers.base import Context, Solver
@@ -50,21 +50,6 @@ def problem_of(data: dict[str, Any], n: int | None = None) -> ChainProblem:
     )
 
 
-class Clock:
-    """Seconds of an exact pass, measured again and again while something else is timed."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine, self.samples = engine, []
-
-    def sample(self) -> None:
-        begin = time.perf_counter()
-        self.engine.hinge(1)
-        self.samples.append(time.perf_counter() - begin)
-
-    def unit(self) -> float:
-        return float(np.median(self.samples))
-
-
 def run(
     problem: ChainProblem, solver: Solver, C: float, limit: float, seed: int = 0
 ) -> tuple[dict[str, Any], Engine]:
@@ -72,7 +57,6 @@ def run(
     engine = Engine(problem, C, single=True, factored=solver.factored)
     context = Context(problem.n_examples, np.random.default_rng(seed), gap=0.0)
     state = solver.init(context)
-    clock = Clock(engine)
     spent, passes, reached = 0.0, 0, dict.fromkeys(GAPS)
     primal = dual = math.nan
     while None in reached.values():
@@ -86,7 +70,6 @@ def run(
         begin = time.perf_counter()
         hinge = engine.hinge(1)
         unit = time.perf_counter() - begin
-        clock.samples.append(unit)
         spent += elapsed / unit
         primal = engine.penalty() + C * hinge
         dual = C * engine.expected_loss() - engine.penalty()
@@ -225,12 +208,12 @@ def main() -> None:
                 f"    test accuracy {row['test_accuracy']:.4f}   primal {row['primal']:.2f}   "
                 f"dual {row['dual']:.2f}   paper's dual {row['paper_dual']:.2f}"
             )
-            data_mb = sum(
-                data[k].nbytes for k in ("offsets", "indptr", "indices", "labels")
-            ) / 1e6
+            arrays = ("offsets", "indptr", "indices", "labels")
+            data_mb = sum(data[name].nbytes for name in arrays) / 1e6
             print(
-                f"    peak memory {row['peak_rss_mb']:.0f} MB (whole process, all runs) >= weights "
-                f"{weights:.0f} + planes and Gram {size:.0f} + data {data_mb:.0f} + Python's own"
+                f"    peak memory {row['peak_rss_mb']:.0f} MB of the process so far = weights "
+                f"{weights:.0f} + planes and Gram {size:.0f} + data {data_mb:.0f} + Python, its "
+                "libraries and the text of the corpus"
             )
         if not args.no_growth:
             print("  time to a 1 % gap against the size of the training set (C = 0.1)")

@@ -16,15 +16,17 @@ Schedules
 
     1. *Factored blocks.* Places of an output that do not interact keep multipliers of their own
        (``native/part.hpp``), so few planes describe many outputs.
-    2. *Passes at one w.* After some exact passes that learn while they go, the oracle is called on
-       all examples at a fixed w ("collect"): this gives the true duality gap and the new planes in
-       one go, and can use many threads. Between two of them, cached passes do the optimisation;
-       most of these visit only the parts whose last violation was not far below the average.
+    2. *Rounds.* A round is one pass with the oracle, which steps on each example under the newest
+       w, and then cached passes for as long as they gain more per unit of work than the round so
+       far. Most cached passes visit only the parts whose last violation was not far below the
+       average, and look for new planes among pieces of the kept ones. Work is counted, not timed,
+       so that a run can be repeated.
     3. *Over-relaxation.* Cached steps overshoot by ``relaxation``. Below 2 a completely solved
        step still raises the dual; one that SMO left early is taken back to its best point if it
        would not. So the dual never falls.
 
-    It stops when a collect pass finds the relative gap small enough.
+    Once the block gaps add up to about the gap asked for, the oracle is called at one w
+    ("collect"): then their sum is the duality gap, and it stops if that is small enough.
 ``"paper"``
     Algorithm 3 with the paper's parameters. It stops when no ψ_i exceeds ``tau``.
 ``"basic"``
@@ -68,9 +70,9 @@ class SDM(Solver):
         Stop a type-I loop when a pass raises the dual by less than this share, even though
         ψ_max > τ; 0 switches this off (paper, basic).
     warm_passes : int
-        Exact passes before the first collect pass (auto).
+        Passes with the oracle before the first cached pass (auto).
     cached_passes : int
-        Cached passes between two collect passes, at most (auto).
+        Cached passes in one round, at most (auto).
     full_every : int
         Of these, one in so many visits all parts (auto).
     relaxation : float
@@ -124,7 +126,8 @@ class SDM(Solver):
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""
         if self.schedule == "auto":
-            return {"looks": 0, "left": 0, "made": 0, "gap": None, "parts": 0, "work": 0.0, "gain": 0.0}
+            state: dict[str, Any] = {"looks": 0, "left": 0, "made": 0, "gap": None, "parts": 0}
+            return state | {"work": 0.0, "gain": 0.0}
         # Algorithm 3, line 4
         return {"iter": 0, "get_max_y": True, "tau_v": 0.0}
 
