@@ -17,9 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _native
 from maxmargin.errors import NotCompatibleError, StructureError
+from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from maxmargin.memory import require_memory
 from maxmargin.solvers import SolveResult, make_solver, solve
-from maxmargin.solvers.base import Certificate, History
+from maxmargin.solvers.base import Certificate, History, PassRecord
+from maxmargin.solvers.driver import copy_weights
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
 from maxmargin.structures.base import (
     Structure,
@@ -60,7 +62,7 @@ class _WarmStart(NamedTuple):
     fingerprint: bytes
 
 
-class StructuralEstimator(BaseEstimator):  # type: ignore[misc]
+class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """What every estimator does: prepare, check, solve, keep the model.
 
     A subclass names its parameters in its own ``__init__`` and says in ``_new_structure`` what is
@@ -115,6 +117,7 @@ class StructuralEstimator(BaseEstimator):  # type: ignore[misc]
     def _new_structure(self) -> Structure:
         """Return the structure to be trained, which nobody else holds."""
 
+    @with_callbacks
     def _fit(self, X: Any, Y: Any, **fit_params: Any) -> None:
         solver = make_solver(self.solver)
         threads = effective_n_jobs(self.n_jobs)
@@ -131,6 +134,21 @@ class StructuralEstimator(BaseEstimator):  # type: ignore[misc]
                 "or a clone of the estimator, to start anew"
             )
         problem = prepared.problem if warm is None else warm.problem
+
+        def model_after(records: list[PassRecord], engine: _native.Engine) -> dict[str, Any]:
+            last = records[-1]
+            return {
+                "structure_": structure,
+                "weights_": copy_weights(engine),
+                "certificate_": Certificate(last.primal, last.dual, engine.C, problem.n_examples),
+                "history_": History(records),
+                "converged_": bool(last.gap <= self.gap),
+                "stop_reason_": "copied for a callback",
+                "n_iter_": last.n_pass,
+                "n_examples_": problem.n_examples,
+            }
+
+        tasks = FitTasks(self, X, Y, model_after)
         result = solve(
             problem,
             solver,
@@ -143,7 +161,7 @@ class StructuralEstimator(BaseEstimator):  # type: ignore[misc]
             n_jobs=threads,
             verbose=self.verbose,
             random_state=self.random_state,
-            callbacks=() if self.callbacks is None else self.callbacks,
+            callbacks=[*(self.callbacks or ()), *tasks.observers()],
             checkpoint=self.checkpoint,
             resume=self.resume,
             engine=None if warm is None else warm.engine,
@@ -155,6 +173,7 @@ class StructuralEstimator(BaseEstimator):  # type: ignore[misc]
         else:
             # The engine holds the data and all planes: often far more than the model.
             self.__dict__.pop("_warm", None)
+        tasks.end_fit()
 
     def _prepare(
         self, structure: Structure, X: Any, Y: Any, fit_params: Mapping[str, Any]
@@ -198,6 +217,9 @@ class StructuralEstimator(BaseEstimator):  # type: ignore[misc]
         # An engine points into native memory and cannot be written down.
         state = dict(super().__getstate__())
         state.pop("_warm", None)
+        # During fit, scikit-learn keeps the tasks here; a copy made meanwhile is not being fitted.
+        state.pop("_callback_fit_ctx", None)
+        state.pop("_skl_callbacks_to_teardown", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -253,7 +275,8 @@ class StructuralSVM(StructuralEstimator):
     random_state : int, RandomState, Generator or None
         Seed of the visiting order.
     callbacks : list of callables or None
-        Each is called with the record of every pass; a true answer ends training.
+        Each is called with the record of every pass; a true answer ends training. Callbacks of
+        scikit-learn (1.9 or later) are given to ``set_callbacks`` instead; see Notes.
     checkpoint : path or None
         File where the state of training is saved now and then.
     resume : bool
@@ -277,6 +300,13 @@ class StructuralSVM(StructuralEstimator):
         Why training ended.
     n_examples_ : int
         Number of training examples.
+
+    Notes
+    -----
+    With scikit-learn 1.9 or later, ``set_callbacks(ProgressBar())`` and the like work as in
+    scikit-learn. Each pass is a task within the fit, and a true answer at the end of a pass ends
+    training. The ``fitted_estimator`` of a pass has the weights of that moment; the primal of its
+    ``certificate_`` is as training accumulated it, NaN after passes that do not know it.
 
     Examples
     --------

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -35,10 +35,29 @@ from maxmargin.solvers.base import (
 )
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
 
-__all__ = ["Callback", "SolveResult", "solve"]
+__all__ = ["Callback", "PassObserver", "SolveResult", "copy_weights", "solve"]
 
 #: Called after each pass with its record; a true answer ends the training.
 Callback = Callable[[PassRecord], object]
+
+
+@runtime_checkable
+class PassObserver(Protocol):
+    """A callback that is also told when a pass begins, and that may look at the engine.
+
+    It must not change the engine. What it needs of the weights it copies (`copy_weights`): the
+    next pass goes on in the same memory.
+    """
+
+    def begin_pass(self, engine: Engine) -> None:
+        """Take note that a pass begins."""
+
+    def end_pass(self, record: PassRecord, engine: Engine) -> object:
+        """Take note of a finished pass; a true answer ends the training.
+
+        A pass that Ctrl-C cut short has no record and does not come here.
+        """
+
 
 #: Counting non-zeros of more weights than this would cost a noticeable share of a pass.
 COUNTED_WEIGHTS = 1_000_000
@@ -91,7 +110,7 @@ def solve(
     n_jobs: int = 1,
     verbose: int = 0,
     random_state: int | np.random.RandomState | np.random.Generator | None = None,
-    callbacks: Iterable[Callback] | None = (),
+    callbacks: Iterable[Callback | PassObserver] | None = (),
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 60.0,
     resume: bool = False,
@@ -123,8 +142,9 @@ def solve(
         1: a line for each pass that knows the gap; 2: a line for each pass.
     random_state : int, RandomState, Generator or None
         Seed of the visiting order.
-    callbacks : iterable of callable
-        Each is called with the `PassRecord` of every pass; a true answer ends the training.
+    callbacks : iterable of callable or PassObserver
+        Each is called with the `PassRecord` of every pass; a true answer ends the training. A
+        `PassObserver` has its methods called instead.
     checkpoint : path-like or None
         Where to save the run, every `checkpoint_seconds` and at the end.
     checkpoint_seconds : float
@@ -230,11 +250,34 @@ def solve(
             stacklevel=2,
         )
     run.mark_final(primal, dual)
-    weights = aligned_array(engine.weights.size, engine.weights.dtype == np.float32)
-    weights[:] = engine.weights
     return SolveResult(
-        weights, certificate, run.history, converged, run.reason, len(run.history), engine
+        copy_weights(engine),
+        certificate,
+        run.history,
+        converged,
+        run.reason,
+        len(run.history),
+        engine,
     )
+
+
+def copy_weights(engine: Engine) -> np.ndarray[Any, Any]:
+    """Return a copy of the engine's present weights, aligned as native code needs them.
+
+    Parameters
+    ----------
+    engine : Engine
+        The engine.
+
+    Returns
+    -------
+    ndarray
+        The weights in the engine's layout and type.
+    """
+    present = engine.weights
+    weights: np.ndarray[Any, Any] = aligned_array(present.size, present.dtype == np.float32)
+    weights[:] = present
+    return weights
 
 
 class _Run:
@@ -246,7 +289,7 @@ class _Run:
         solver: Solver,
         context: Context,
         *,
-        callbacks: list[Callback],
+        callbacks: list[Callback | PassObserver],
         verbose: int,
         time_limit: float | None,
     ) -> None:
@@ -294,6 +337,9 @@ class _Run:
                 if self.context.seconds_left <= 0:
                     self.reason = f"time_limit = {self.time_limit:g} s"
                     return
+            for callback in self.callbacks:
+                if isinstance(callback, PassObserver):
+                    callback.begin_pass(self.engine)
             begin = time.perf_counter()
             try:
                 step = self.solver.step(self.engine, self.solver_state, self.context)
@@ -357,7 +403,12 @@ class _Run:
         elif step.finished:
             self.converged, self.reason = True, step.reason
         # Every callback sees every pass, whatever the others answer.
-        answers = [callback(record) for callback in self.callbacks]
+        answers = [
+            callback.end_pass(record, self.engine)
+            if isinstance(callback, PassObserver)
+            else callback(record)
+            for callback in self.callbacks
+        ]
         if any(answers) and not self.converged:
             self.reason = "stopped by a callback"
             return True

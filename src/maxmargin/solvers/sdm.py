@@ -25,8 +25,9 @@ Schedules
        step still raises the dual; one that SMO left early is taken back to its best point if it
        would not. So the dual never falls.
 
-    Once the block gaps add up to about the gap asked for, the oracle is called at one w
-    ("collect"): then their sum is the duality gap, and it stops if that is small enough.
+    Late in the training the oracle is called on all examples at one w ("collect", with many
+    threads if wanted): then the sum of the block gaps is the duality gap, and it stops if that is
+    small enough.
 ``"paper"``
     Algorithm 3 with the paper's parameters. It stops when no ψ_i exceeds ``tau``.
 ``"basic"``
@@ -187,8 +188,11 @@ class SDM(Solver):
     BUSY: ClassVar[float] = 0.5
     #: Enough cached passes when what is left among the kept planes is this share of the gap.
     ENOUGH: ClassVar[float] = 0.05
-    #: A cached pass pays with this multiple of the gain per work of its round.
-    PAYS: ClassVar[float] = 1.0
+    #: A cached pass pays with this share of the gain per work of its round.
+    PAYS: ClassVar[float] = 0.7
+    #: Below this relative gap, and with so many parts an example, look at one w.
+    SETTLED: ClassVar[float] = 0.3
+    PARTS: ClassVar[float] = 1.3
     #: Look at one w once the last gap seen was within this factor of the one asked for.
     CONFIRM: ClassVar[float] = 1.5
 
@@ -203,11 +207,12 @@ class SDM(Solver):
         Steps while the oracle goes round make more of its answers, because each is found under
         the newest w. At one w the sum of the block gaps is the duality gap, which alone may stop.
         """
-        if self._near(state, context, self.CONFIRM):
+        if self._near(state, context, self.CONFIRM) or self._settled(state, context):
             result = engine.collect_pass(context.threads, context.seconds_left)
             kind = "collect"
         else:
-            options = PassOptions(tau_relative=self.SMO_DEPTH, prune=self.prune)
+            tau = 0.0 if state["gap"] is None else self.IDLE * self._average(engine, state)
+            options = PassOptions(tau=tau, tau_relative=self.SMO_DEPTH, prune=self.prune)
             result = engine.exact_pass(context.order(self.permute), options, context.seconds_left)
             kind = "exact"
         state["gap"] = result.gap
@@ -222,7 +227,7 @@ class SDM(Solver):
 
     def _improve(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Optimise over the kept planes, mostly where the violation is large."""
-        average = state["gap"] / engine.C / state["parts"]
+        average = self._average(engine, state)
         full = state["made"] % self.full_every == 0 or context.slow_oracle
         state["made"] += 1
         options = PassOptions(
@@ -243,6 +248,23 @@ class SDM(Solver):
         if not pays or result.cached_gap < self.ENOUGH * state["gap"]:
             state["left"] = 0
         return Step("cached", result)
+
+    @staticmethod
+    def _average(engine: Engine, state: dict[str, Any]) -> float:
+        """Violation of an average part when the oracle last went round."""
+        return float(state["gap"] / engine.C / state["parts"])
+
+    def _settled(self, state: dict[str, Any], context: Context) -> bool:
+        """Whether w changes so little that planes found under the same w are as good.
+
+        That is so late in the training, and where blocks fall into several parts: then many small
+        steps have to be made, and the cached passes make them for less.
+        """
+        return (
+            state["gap"] is not None
+            and state["gap"] <= self.SETTLED * context.dual
+            and state["parts"] >= self.PARTS * context.n_examples
+        )
 
     @staticmethod
     def _near(state: dict[str, Any], context: Context, factor: float) -> bool:

@@ -1,0 +1,409 @@
+"""Checkpoints: resuming bit for bit, and files that are not what they should be."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+
+from maxmargin._native import Engine
+from maxmargin.errors import ConvergenceWarning, ModelFormatError
+from maxmargin.solvers import SDM, checkpoint, solve
+from maxmargin.solvers.base import RunState
+from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
+from native_problems import flat_problem, native_python_problem, random_case
+
+
+def chain(n=12, n_sparse=15, seed=0):
+    rng = np.random.default_rng(seed)
+    return random_case(rng, n_labels=4, lengths=[5] * n, n_sparse=n_sparse).problem()
+
+
+def flat(n=12):
+    return native_python_problem(*flat_problem(np.random.default_rng(0), n=n))
+
+
+SOLVERS = {
+    "auto": SDM(cached_passes=4),
+    "paper": SDM("paper", tau=1e-6, tau_inner=1e-6, kappa1=3),
+    "basic": SDM("basic", tau=1e-6, tau_inner=1e-6),
+}
+
+
+def run(problem, solver, passes, **options):
+    """Make so many passes."""
+    options = {"C": 0.7, "gap": 0.0, "random_state": 4, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return solve(problem, solver, max_passes=passes, **options)
+
+
+def without_seconds(history):
+    # repr: NaN is equal to NaN, and numbers only to themselves
+    return [repr({k: v for k, v in row.items() if k != "seconds"}) for row in history.to_dicts()]
+
+
+def assert_same(first, second):
+    assert first.weights.tobytes() == second.weights.tobytes()
+    one, two = first.engine.state(), second.engine.state()
+    assert one.keys() == two.keys()
+    for name in one:
+        assert np.asarray(one[name]).tobytes() == np.asarray(two[name]).tobytes(), name
+    assert without_seconds(first.history) == without_seconds(second.history)
+    assert first.certificate == second.certificate
+    assert (first.converged, first.stop_reason) == (second.converged, second.stop_reason)
+
+
+# --- going on ---
+
+
+@pytest.mark.parametrize("schedule", SOLVERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("make", [chain, flat])
+@pytest.mark.parametrize("stops", [(1,), (3,), (6,), (9,), (1, 2, 5, 8)])
+def test_stopped_and_resumed_equals_one_run(schedule, dtype, make, stops, tmp_path):
+    path, solver = tmp_path / "run.npz", SOLVERS[schedule]
+    whole = run(make(), solver, 10, dtype=dtype)
+    for stop in stops:
+        part = run(make(), solver, stop, dtype=dtype, checkpoint=path, resume=True, random_state=4)
+        assert part.n_passes == stop
+    # the order of the visits is the file's business: another seed changes nothing
+    rest = run(make(), solver, 10, dtype=dtype, checkpoint=path, resume=True, random_state=99)
+    assert_same(whole, rest)
+
+
+@pytest.mark.parametrize("schedule", SOLVERS)
+def test_resumed_runs_converge_as_one_run(schedule, tmp_path):
+    path, solver = tmp_path / "run.npz", SOLVERS[schedule]
+    whole = run(chain(), solver, 5000, gap=1e-3)
+    assert whole.converged
+    run(chain(), solver, whole.n_passes // 2, gap=1e-3, checkpoint=path)
+    rest = run(chain(), solver, 5000, gap=1e-3, checkpoint=path, resume=True)
+    assert_same(whole, rest)
+
+
+def test_saving_often_changes_nothing(tmp_path):
+    path = tmp_path / "run.npz"
+    plain = run(chain(), SDM(), 15)
+    saved = run(chain(), SDM(), 15, checkpoint=path, checkpoint_seconds=0.0)
+    assert_same(plain, saved)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_time_and_oracle_calls_go_on_counting(tmp_path):
+    path = tmp_path / "run.npz"
+    first = run(chain(), SDM(), 4, checkpoint=path)
+    second = run(chain(), SDM(), 8, checkpoint=path, resume=True)
+    assert second.history.column("n_pass").tolist() == list(range(1, 9))
+    assert second.history.column("seconds")[:4].tolist() == first.history.column("seconds").tolist()
+    assert (np.diff(second.history.column("seconds")) >= 0).all()
+    assert (np.diff(second.history.column("oracle_calls")) >= 0).all()
+
+
+def test_a_run_that_has_its_passes_already_makes_none(tmp_path):
+    path = tmp_path / "run.npz"
+    first = run(chain(), SDM(), 5, checkpoint=path)
+    again = run(chain(), SDM(), 5, checkpoint=path, resume=True)
+    assert_same(first, again)
+    fewer = run(chain(), SDM(), 2, checkpoint=path, resume=True)
+    assert fewer.n_passes == 5
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_missing_file_starts_anew(tmp_path, as_text):
+    path = tmp_path / "run.npz"
+    path = str(path) if as_text else path
+    anew = run(chain(), SDM(), 5, checkpoint=path, resume=True)
+    assert_same(anew, run(chain(), SDM(), 5))
+    with pytest.raises(FileNotFoundError):
+        load_checkpoint(tmp_path / "other.npz", Engine(chain(), 0.7), {})
+
+
+def test_without_resume_the_old_file_is_replaced(tmp_path):
+    path = tmp_path / "run.npz"
+    path.write_bytes(b"something old")
+    result = run(chain(), SDM(), 3, checkpoint=path)
+    assert_same(result, run(chain(), SDM(), 3, checkpoint=path, resume=True))
+
+
+def test_the_name_of_the_file_is_kept(tmp_path):
+    run(chain(), SDM(), 2, checkpoint=tmp_path / "my run.ckpt")
+    assert [p.name for p in tmp_path.iterdir()] == ["my run.ckpt"]
+
+
+def test_the_threads_may_differ_between_the_parts(tmp_path):
+    path = tmp_path / "run.npz"
+    whole = run(chain(), SDM(), 40, gap=1e-3)
+    run(chain(), SDM(), 5, gap=1e-3, checkpoint=path)
+    rest = run(chain(), SDM(), 40, gap=1e-3, checkpoint=path, resume=True, n_jobs=2)
+    assert whole.weights.tobytes() == rest.weights.tobytes()
+
+
+@pytest.mark.parametrize(
+    "bits", [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox]
+)
+def test_generators_of_all_kinds_can_be_saved(bits, tmp_path):
+    path, solver = tmp_path / "run.npz", SDM()
+
+    def generator():
+        return np.random.Generator(bits(5))
+
+    whole = run(chain(), solver, 6, random_state=generator())
+    run(chain(), solver, 3, random_state=generator(), checkpoint=path)
+    rest = run(chain(), solver, 6, random_state=generator(), checkpoint=path, resume=True)
+    assert_same(whole, rest)
+
+
+def test_a_checkpoint_with_another_kind_of_generator_is_told_so(tmp_path):
+    path = tmp_path / "run.npz"
+    run(chain(), SDM(), 3, checkpoint=path)
+    other = np.random.Generator(np.random.SFC64(0))
+    with pytest.raises(ValueError):
+        run(chain(), SDM(), 6, checkpoint=path, resume=True, random_state=other)
+
+
+# --- files of other runs ---
+
+
+@pytest.mark.parametrize(
+    ("problem", "solver", "options", "what"),
+    [
+        (chain(13), SDM(), {}, "n_examples is 12 there and 13 here"),
+        (chain(12, 16), SDM(), {}, "n_weights"),
+        (chain(), SDM(), {"C": 0.8}, "C is 0.7 there and 0.8 here"),
+        (chain(), SDM(), {"dtype": "float64"}, "n_weights|dtype"),
+        (chain(), SDM("paper"), {}, "solver.*auto.*paper"),
+        (chain(), SDM(cached_passes=7), {}, "solver.*cached_passes=20.*cached_passes=7"),
+        (flat(), SDM(), {}, "n_weights|dtype"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(problem, solver, options, what, tmp_path):
+    path = tmp_path / "run.npz"
+    run(chain(), SDM(), 3, checkpoint=path)
+    content = path.read_bytes()
+    with pytest.raises(ModelFormatError, match=what):
+        run(problem, solver, 6, checkpoint=path, resume=True, **options)
+    assert path.read_bytes() == content
+
+
+def test_a_checkpoint_of_a_problem_of_the_same_size_is_never_a_crash(tmp_path):
+    path = tmp_path / "run.npz"
+    run(chain(), SDM(), 3, checkpoint=path)
+    try:
+        result = run(chain(seed=1), SDM(), 30, checkpoint=path, resume=True)
+    except ModelFormatError:
+        return
+    fresh = run(chain(seed=1), SDM(), 30)
+    # if it is taken, the planes are those of the new problem: the certificate must be true
+    assert result.certificate.dual <= fresh.certificate.primal * (1 + 1e-6)
+    assert fresh.certificate.dual <= result.certificate.primal * (1 + 1e-6)
+
+
+# --- damaged files ---
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "run.npz"
+    run(chain(), SDM(), 4, checkpoint=path)
+    return path.read_bytes()
+
+
+def try_load(path, content):
+    """Return whether it was read; anything but a ModelFormatError is a failure."""
+    path.write_bytes(content)
+    message = None
+    try:
+        run(chain(), SDM(), 5, checkpoint=path, resume=True)
+    except ModelFormatError as error:
+        message = str(error)
+    assert message is None or str(path) in message
+    return message is None
+
+
+def test_truncated_files(saved, tmp_path):
+    for n in [*range(40), *np.linspace(40, len(saved) - 1, 80).astype(int).tolist()]:
+        assert not try_load(tmp_path / "cut.npz", saved[:n]), n
+
+
+def test_flipped_bits(saved, tmp_path):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        damaged = bytearray(saved)
+        for _ in range(int(rng.integers(1, 4))):
+            damaged[rng.integers(len(damaged))] ^= 1 << int(rng.integers(8))
+        try_load(tmp_path / "flipped.npz", bytes(damaged))
+
+
+def test_flipped_bits_in_the_directory_of_the_archive(saved, tmp_path):
+    start = saved.index(b"PK\x01\x02")
+    rng = np.random.default_rng(1)
+    for position in range(start, start + 46):  # every field of the first entry
+        damaged = bytearray(saved)
+        damaged[position] ^= 1 << int(rng.integers(8))
+        try_load(tmp_path / "flipped.npz", bytes(damaged))
+    for bit in (0x01, 0x20, 0x40):  # "encrypted", "patched", "strongly encrypted"
+        damaged = bytearray(saved)
+        damaged[start + 8] |= bit
+        damaged[6] |= bit
+        assert not try_load(tmp_path / "flipped.npz", bytes(damaged))
+
+
+def test_replaced_and_inserted_bytes(saved, tmp_path):
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        damaged = bytearray(saved)
+        a, n = int(rng.integers(len(damaged))), int(rng.integers(1, 50))
+        damaged[a : a + int(rng.integers(0, 2)) * n] = rng.bytes(n)
+        try_load(tmp_path / "replaced.npz", bytes(damaged))
+
+
+def npz(path, **arrays):
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+    return path.read_bytes()
+
+
+def test_files_of_another_kind(saved, tmp_path):
+    path, other = tmp_path / "run.npz", tmp_path / "other"
+    np.save(other.with_suffix(".npy"), np.arange(5))
+    with zipfile.ZipFile(other.with_suffix(".zip"), "w") as archive:
+        archive.writestr("about.txt", "hello")
+        archive.writestr("about", "hello")
+    contents = [
+        b"",
+        b"\x00",
+        b"PK\x03\x04",
+        b"hello " * 100,
+        b'{"format": "maxmargin checkpoint"}',
+        pickle.dumps({"a": 1}),
+        saved[1:],
+        other.with_suffix(".npy").read_bytes(),
+        other.with_suffix(".zip").read_bytes(),
+        npz(other),
+        npz(other, x=np.arange(3)),
+        npz(other, about=np.arange(3)),
+        npz(other, about=np.array([{"a": 1}], dtype=object)),
+    ]
+    for content in contents:
+        assert not try_load(path, content), content[:40]
+
+
+def test_a_directory_is_not_a_checkpoint(tmp_path):
+    with pytest.raises(ModelFormatError):
+        run(chain(), SDM(), 2, checkpoint=tmp_path, resume=True)
+
+
+def rewritten(saved, path, change, **arrays):
+    """Return the file with its JSON text, or its arrays, changed: whole, but not true."""
+    path.write_bytes(saved)
+    with np.load(path) as stored:
+        kept = dict(stored)
+    about = json.loads(bytes(kept["about"]).decode())
+    about = change(about) or about
+    kept["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    kept.update(arrays)
+    return npz(path, **{k: v for k, v in kept.items() if v is not None})
+
+
+CHANGES = {
+    "list": lambda a: [a],
+    "null": lambda a: "null",
+    "format": lambda a: a.update(format="other"),
+    "version": lambda a: a.update(version=99),
+    "no version": lambda a: a.pop("version") and None,
+    "no identity": lambda a: a.pop("identity") and None,
+    "identity a list": lambda a: a.update(identity=[]),
+    "identity empty": lambda a: a.update(identity={}),
+    "no run": lambda a: a.pop("run") and None,
+    "run a list": lambda a: a.update(run=[1]),
+    "run of other fields": lambda a: a["run"].update(colour=1),
+    "history a number": lambda a: a["run"].update(history=3),
+    "history of numbers": lambda a: a["run"].update(history=[3]),
+    "history of other fields": lambda a: a["run"].update(history=[{"x": 1}]),
+    "no generator": lambda a: a["run"].update(rng={}),
+    "generator a list": lambda a: a["run"].update(rng=[]),
+    "generator of text": lambda a: a["run"]["rng"].update(state="x"),
+    "solver state empty": lambda a: a["run"].update(solver={}),
+    "solver state a list": lambda a: a["run"].update(solver=[1]),
+    "dual of text": lambda a: a["run"].update(dual="high"),
+    "seconds of text": lambda a: a["run"].update(seconds="long"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_whole_files_with_a_text_that_is_not_true(name, saved, tmp_path):
+    path = tmp_path / "run.npz"
+    assert not try_load(path, rewritten(saved, path, CHANGES[name])), name
+
+
+def test_the_version_is_named(saved, tmp_path):
+    path = tmp_path / "run.npz"
+    rewritten(saved, path, CHANGES["version"])
+    with pytest.raises(ModelFormatError, match="version 99"):
+        run(chain(), SDM(), 5, checkpoint=path, resume=True)
+
+
+def test_whole_files_with_arrays_that_are_not_true(saved, tmp_path):
+    path = tmp_path / "run.npz"
+    names = [k for k in Engine(chain(), 0.7).state() if k]
+    path.write_bytes(saved)
+    with np.load(path) as stored:
+        arrays = {name: stored[f"engine_{name}"] for name in names}
+    for name, array in arrays.items():
+        for other in (
+            None,  # missing
+            array.ravel()[:-1] if array.size else np.ones(3),
+            array.astype(complex),
+            np.array(["text"]),
+            array.astype("S8"),
+        ):
+            changed = rewritten(saved, path, lambda a: None, **{f"engine_{name}": other})
+            assert not try_load(path, changed), (name, other)
+        # what cannot be told from a true one may be read, but must not crash
+        mixed = np.roll(array, 1)
+        try_load(path, rewritten(saved, path, lambda a: None, **{f"engine_{name}": mixed}))
+
+
+# --- writing fails ---
+
+
+def test_a_missing_directory(tmp_path):
+    with pytest.raises(OSError):
+        run(chain(), SDM(), 2, checkpoint=tmp_path / "no" / "run.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt(), MemoryError()])
+def test_nothing_half_written_is_left(error, monkeypatch, tmp_path):
+    path = tmp_path / "run.npz"
+    run(chain(), SDM(), 2, checkpoint=path)
+    content = path.read_bytes()
+
+    def fail(file, **arrays):
+        file.write(b"half")
+        raise error
+
+    monkeypatch.setattr(checkpoint.np, "savez", fail)
+    with pytest.raises(type(error)):
+        run(chain(), SDM(), 4, checkpoint=path, resume=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+    assert path.read_bytes() == content
+
+
+def test_save_and_load_directly(tmp_path):
+    path, problem = tmp_path / "run", chain()
+    engine = run(problem, SDM(), 4).engine
+    state = RunState({"a": None}, {"b": 2**100}, 1.5, 2.5, 7, [{"gap": float("nan")}])
+    save_checkpoint(path, engine, state, {"C": 0.7})
+    other = Engine(problem, 0.7)
+    loaded = load_checkpoint(path, other, {"C": 0.7})
+    assert repr(loaded) == repr(state)
+    for name, array in engine.state().items():
+        np.testing.assert_array_equal(other.state()[name], array)
+    with pytest.raises(ModelFormatError, match="D is None there and 1 here"):
+        load_checkpoint(path, Engine(problem, 0.7), {"D": 1})
