@@ -105,6 +105,8 @@ class EngineHandle {
     return std::visit([&](auto& e) { return certify_as(*e, threads); }, engine_);
   }
 
+  const Problem* problem() const { return &problem_; }
+
   // The weights, as a view that keeps the engine alive.
   static nb::object weights(nb::handle self) {
     EngineHandle& handle = nb::cast<EngineHandle&>(self);
@@ -266,6 +268,7 @@ void bind_engine(nb::module_& m) {
       .def("size", &EngineHandle::size)
       .def_prop_ro("C", &EngineHandle::C)
       .def_prop_ro("factored", &EngineHandle::factored)
+      .def("solves", [](const EngineHandle& self, const Problem& problem) { return self.problem() == &problem; }, "problem"_a)
       .def_prop_ro("weights", &EngineHandle::weights);
 }
 

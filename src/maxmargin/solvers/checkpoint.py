@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,8 @@ def save_checkpoint(
     """
     target = Path(path)
     text = json.dumps(
-        {"format": FORMAT, "version": VERSION, "identity": identity, "run": asdict(run)}
+        {"format": FORMAT, "version": VERSION, "identity": identity, "run": asdict(run)},
+        default=lambda value: value.tolist(),  # arrays and numbers of random generators
     )
     arrays = {f"engine_{name}": array for name, array in engine.state().items()}
     descriptor, temporary = tempfile.mkstemp(
@@ -102,14 +102,17 @@ def load_checkpoint(
                 f"this maxmargin reads version {VERSION}"
             )
         run = RunState(**about["run"])
+        saved = dict(about["identity"])
     except FileNotFoundError:
         raise
     except ModelFormatError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # zipfile and numpy raise many kinds for a damaged file
         raise ModelFormatError(f"{name} is not a readable checkpoint: {error}") from error
     for key, wanted in identity.items():
-        found = about["identity"].get(key)
+        found = saved.get(key)
         if found != wanted:
             raise ModelFormatError(
                 f"{name} is a checkpoint of another run: {key} is {found!r} there and "

@@ -21,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from maxmargin._native import Engine, Problem, PythonProblem, aligned_array
-from maxmargin.errors import ConvergenceWarning, NotCompatibleError
+from maxmargin.errors import ConvergenceWarning, ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers.base import (
     Certificate,
@@ -194,6 +194,8 @@ def solve(
         single = dtype == "float32" and not slow
         engine = Engine(problem, C, single=single, factored=solver.factored)
     else:
+        if not engine.solves(problem):
+            raise NotCompatibleError("the engine to go on from was made for another problem")
         if engine.factored != solver.factored:
             raise NotCompatibleError(
                 f"the engine to go on from was made for another schedule than {solver}"
@@ -224,7 +226,13 @@ def solve(
         "solver": f"{solver.name}: {solver}",
     }
     if resume and checkpoint is not None and Path(checkpoint).exists():
-        run.restore(load_checkpoint(checkpoint, engine, identity))
+        saved = load_checkpoint(checkpoint, engine, identity)
+        try:
+            run.restore(saved)
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise ModelFormatError(
+                f"{os.fspath(checkpoint)}: the state of the run is damaged: {error}"
+            ) from error
 
     def save() -> None:
         if checkpoint is not None:
@@ -314,11 +322,13 @@ class _Run:
         )
 
     def restore(self, state: RunState) -> None:
+        if state.solver.keys() != self.solver_state.keys():
+            raise ValueError(f"{self.solver.name} does not know this state: {state.solver}")
         self.solver_state = state.solver
         self.context.rng.bit_generator.state = state.rng
-        self.context.dual = state.dual
-        self.seconds = state.seconds
-        self.oracle_calls = state.oracle_calls
+        self.context.dual = float(state.dual)
+        self.seconds = float(state.seconds)
+        self.oracle_calls = int(state.oracle_calls)
         self.history = History.from_dicts(state.history)
 
     def go_on(self, dual: float) -> None:
@@ -345,6 +355,9 @@ class _Run:
                 step = self.solver.step(self.engine, self.solver_state, self.context)
             except KeyboardInterrupt:
                 # The engine ended the pass in a consistent state; what it has is a good model.
+                # Its gain was not reported: a run resumed from here must know the true dual.
+                engine = self.engine
+                self.context.dual = engine.C * engine.expected_loss() - engine.penalty()
                 self.reason = "interrupted"
                 print("maxmargin: interrupted; finishing with the model so far", file=sys.stderr)
                 return

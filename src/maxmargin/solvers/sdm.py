@@ -25,9 +25,8 @@ Schedules
        step still raises the dual; one that SMO left early is taken back to its best point if it
        would not. So the dual never falls.
 
-    Late in the training the oracle is called on all examples at one w ("collect", with many
-    threads if wanted): then the sum of the block gaps is the duality gap, and it stops if that is
-    small enough.
+    Once the block gaps add up to about the gap asked for, the oracle is called at one w
+    ("collect"): then their sum is the duality gap, and it stops if that is small enough.
 ``"paper"``
     Algorithm 3 with the paper's parameters. It stops when no ψ_i exceeds ``tau``.
 ``"basic"``
@@ -36,6 +35,7 @@ Schedules
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -112,7 +112,8 @@ class SDM(Solver):
             ("full_every", 1),
         ):
             value = getattr(self, name)
-            if isinstance(value, bool) or int(value) != value or value < least:
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if not whole or value < least:
                 raise ValueError(
                     f"{name} must be a whole number of at least {least}, got {value!r}"
                 )
@@ -188,10 +189,10 @@ class SDM(Solver):
     BUSY: ClassVar[float] = 0.5
     #: Enough cached passes when what is left among the kept planes is this share of the gap.
     ENOUGH: ClassVar[float] = 0.05
-    #: A cached pass pays with this share of the gain per work of its round.
-    PAYS: ClassVar[float] = 0.7
+    #: A cached pass pays with this multiple of the gain per work of its round.
+    PAYS: ClassVar[float] = 1.0
     #: Below this relative gap, and with so many parts an example, look at one w.
-    SETTLED: ClassVar[float] = 0.3
+    SETTLED: ClassVar[float] = 0.1
     PARTS: ClassVar[float] = 1.3
     #: Look at one w once the last gap seen was within this factor of the one asked for.
     CONFIRM: ClassVar[float] = 1.5
