@@ -11,6 +11,8 @@ void bind_engine(nanobind::module_& m);
 }  // namespace mm
 
 NB_MODULE(_native, m) {
+  // A user's structure may refer back to what holds it; at exit that is no news for the user.
+  nanobind::set_leak_warnings(false);
   nanobind::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
