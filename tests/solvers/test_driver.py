@@ -598,3 +598,17 @@ def test_features_too_large_for_the_objective_are_an_error_in_words():
     case = random_case(np.random.default_rng(0), features="values", scale=1e30)
     with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="not finite"):
         quietly(case.problem(), SDM(), C=1.0, max_passes=20)
+
+
+def test_an_interrupt_while_the_gap_is_confirmed_returns_the_model_so_far(monkeypatch):
+    # The oracle's pass that confirms a gap comes after the step, but Ctrl-C may meet it too.
+    from maxmargin.solvers.driver import _Run
+
+    def interrupted(self, step):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_Run, "_exact_gap", interrupted)
+    result = quietly(larger_problem(), SDM(), C=0.3, dtype="float64", gap=1e-3, random_state=0)
+    assert result.stop_reason == "interrupted"
+    assert not result.converged
+    assert result.certificate.primal >= result.certificate.dual > 0

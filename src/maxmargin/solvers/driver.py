@@ -350,24 +350,28 @@ class _Run:
             for callback in self.callbacks:
                 if isinstance(callback, PassObserver):
                     callback.begin_pass(self.engine)
-            begin = time.perf_counter()
             try:
-                step = self.solver.step(self.engine, self.solver_state, self.context)
+                record = self._pass()
+                if time.perf_counter() - saved > save_seconds:
+                    save()
+                    saved = time.perf_counter()
             except KeyboardInterrupt:
-                # The engine ended the pass in a consistent state; what it has is a good model.
-                # Its gain was not reported: a run resumed from here must know the true dual.
+                # The engine ended the pass in a consistent state; what it has is a good model. The
+                # gain may not have been counted: a run resumed from here must know the true dual.
                 engine = self.engine
                 self.context.dual = engine.C * engine.expected_loss() - engine.penalty()
                 self.reason = "interrupted"
                 print("maxmargin: interrupted; finishing with the model so far", file=sys.stderr)
                 return
-            exact = self._exact_gap(step)
-            self.seconds += time.perf_counter() - begin
-            if self._digest(step, exact):
+            if self._ask_callbacks(record):
                 return
-            if time.perf_counter() - saved > save_seconds:
-                save()
-                saved = time.perf_counter()
+
+    def _pass(self) -> PassRecord:
+        begin = time.perf_counter()
+        step = self.solver.step(self.engine, self.solver_state, self.context)
+        exact = self._exact_gap(step)
+        self.seconds += time.perf_counter() - begin
+        return self._digest(step, exact)
 
     def _exact_gap(self, step: Step) -> float:
         """P - D at the present w, if the pass knows it or comes close to the tolerance."""
@@ -382,8 +386,8 @@ class _Run:
             return primal - dual
         return step.exact_gap
 
-    def _digest(self, step: Step, exact: float) -> bool:
-        """Record a pass; true if a callback wants to stop."""
+    def _digest(self, step: Step, exact: float) -> PassRecord:
+        """Record a pass and see whether it was the last."""
         result, context = step.result, self.context
         context.dual += result.gain
         self.oracle_calls += result.oracle_calls
@@ -415,6 +419,10 @@ class _Run:
             self.reason = f"gap {record.gap:.3g} <= {context.gap:g}"
         elif step.finished:
             self.converged, self.reason = True, step.reason
+        return record
+
+    def _ask_callbacks(self, record: PassRecord) -> bool:
+        """Tell the callbacks of a pass; true if one of them wants to stop."""
         # Every callback sees every pass, whatever the others answer.
         answers = [
             callback.end_pass(record, self.engine)
