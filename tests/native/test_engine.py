@@ -113,7 +113,9 @@ def check_certificate(engine, rebuilt, hinge, single):
     assert primal == pytest.approx(0.5 * w @ w + engine.C * hinge, rel=1e-9, abs=1e-9)
     assert found_dual == pytest.approx(rebuilt.dual, rel=1e-9, abs=1e-9)
     assert primal >= found_dual - 1e-9
-    assert dual(engine) == pytest.approx(found_dual, rel=1e-5 if single else 1e-9, abs=1e-9)
+    # The dual is a difference; rounding w to 4 bytes moves its second term by 1e-7 of itself.
+    rounding = 1e-9 + (2e-7 * engine.penalty() if single else 0.0)
+    assert dual(engine) == pytest.approx(found_dual, rel=1e-5 if single else 1e-9, abs=rounding)
 
 
 # --- invariants ---
