@@ -88,12 +88,33 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
 
 namespace {
 
+// The weights that decoding takes: a full matrix of either precision, or sparse ones.
+template <class Weights>
+struct Precision;
+template <class T>
+struct Precision<Array<T>> {
+  using type = T;
+};
+template <>
+struct Precision<SparseWeights> {
+  using type = float;
+};
+
 template <class T>
 const T* checked_weights(const ChainProblem& problem, const Array<T>& weights) {
   const std::size_t wanted = problem.data().n_rows() * padded_labels<T>(problem.data().n_labels);
   require(weights.shape(0) == wanted, "expected " + std::to_string(wanted) + " weights, got " + std::to_string(weights.shape(0)));
   require(reinterpret_cast<std::uintptr_t>(weights.data()) % 32 == 0, "weights must be aligned to 32 bytes");
   return weights.data();
+}
+
+const SparseWeights& checked_weights(const ChainProblem& problem, const SparseWeights& weights) {
+  const ChainData& data = problem.data();
+  const std::size_t rows = data.n_rows() - data.n_sparse;
+  require(weights.n_rows() == data.n_sparse && weights.n_labels() == data.n_labels &&
+              weights.tail().size() == rows * weights.row_size(),
+          "the weights are of other features or labels than the data");
+  return weights;
 }
 
 using Mask = std::optional<Array<std::uint8_t>>;
@@ -112,12 +133,13 @@ AllowedEdges allowed_edges(const ChainProblem& problem, const Mask& transition, 
   return allowed;
 }
 
-template <class T>
+template <class Weights>
 void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
+  using T = typename Precision<Weights>::type;
   cls.def(
       "predict",
-      [](ChainProblem& problem, Array<T> weights, int threads, Mask transition, Mask start, Mask end) {
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights<T>(problem, weights),
+      [](ChainProblem& problem, const Weights& weights, int threads, Mask transition, Mask start, Mask end) {
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights),
                                       allowed_edges(problem, transition, start, end));
         std::vector<std::int32_t> labels(std::size_t(problem.data().offsets.back()));
         std::vector<double> scores(problem.n_examples());
@@ -130,12 +152,12 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
       "weights"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none());
   cls.def(
       "score",
-      [](ChainProblem& problem, Array<T> weights, Array<std::int32_t> labels, int threads) {
+      [](ChainProblem& problem, const Weights& weights, Array<std::int32_t> labels, int threads) {
         require(labels.shape(0) == std::size_t(problem.data().offsets.back()), "labels must have one entry per token");
         for (std::size_t t = 0; t < labels.shape(0); ++t) {
           require(labels.data()[t] >= 0 && std::size_t(labels.data()[t]) < problem.data().n_labels, "label code out of range");
         }
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights<T>(problem, weights), {});
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {});
         std::vector<double> scores(problem.n_examples());
         {
           nb::gil_scoped_release release;
@@ -146,8 +168,8 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
       "weights"_a, "labels"_a, "threads"_a = 1);
   cls.def(
       "max_marginals",
-      [](ChainProblem& problem, Array<T> weights, int threads) {
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights<T>(problem, weights), {});
+      [](ChainProblem& problem, const Weights& weights, int threads) {
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {});
         std::vector<double> out(std::size_t(problem.data().offsets.back()) * problem.data().n_labels);
         {
           nb::gil_scoped_release release;
@@ -158,9 +180,9 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
       "weights"_a, "threads"_a = 1);
   cls.def(
       "kbest",
-      [](ChainProblem& problem, Array<T> weights, std::size_t k, int threads, Mask transition, Mask start, Mask end) {
+      [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end) {
         require(k >= 1, "k must be at least 1");
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights<T>(problem, weights),
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights),
                                       allowed_edges(problem, transition, start, end));
         std::vector<std::vector<Labelling>> paths;
         {
@@ -177,13 +199,53 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
       },
       "weights"_a, "k"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none());
   cls.def(
+      "hinge",
+      [](ChainProblem& problem, const Weights& weights, int threads) {
+        problem.chain<T>()->require_truth();
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {});
+        nb::gil_scoped_release release;
+        return decoder.hinge(threads);
+      },
+      "weights"_a, "threads"_a = 1);
+  cls.def(
       "gather",
-      [](ChainProblem& problem, Array<T> weights) {
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights<T>(problem, weights), {});
+      [](ChainProblem& problem, const Weights& weights) {
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {});
         nb::gil_scoped_release release;
         return decoder.gather();
       },
       "weights"_a);
+}
+
+template <class Label>
+void bind_sparse_init(nb::class_<SparseWeights>& cls) {
+  cls.def("__init__", [](SparseWeights* self, std::size_t n_labels, Array<std::uint32_t> starts, Array<Label> labels, Array<float> weights, Array<float> tail) {
+    const auto view = [](const auto& array) { return std::span(array.data(), array.shape(0)); };
+    new (self) SparseWeights(n_labels, padded_labels<float>(n_labels), view(starts), view(labels), view(weights), view(tail));
+  }, "n_labels"_a, "starts"_a, "labels"_a, "weights"_a, "tail"_a);
+}
+
+void bind_sparse_weights(nb::module_& m) {
+  auto cls = nb::class_<SparseWeights>(m, "SparseWeights", "Weights of a chain, most of which are zero.");
+  bind_sparse_init<std::uint8_t>(cls);
+  bind_sparse_init<std::uint16_t>(cls);
+  bind_sparse_init<std::uint32_t>(cls);
+  cls.def_prop_ro("n_rows", &SparseWeights::n_rows)
+      .def_prop_ro("n_labels", &SparseWeights::n_labels)
+      .def_prop_ro("n_entries", &SparseWeights::n_entries)
+      .def_prop_ro("memory_bytes", &SparseWeights::bytes)
+      .def("arrays", [](const SparseWeights& self) {
+        std::vector<std::uint32_t> counts, labels;
+        std::vector<float> weights, tail;
+        for (std::size_t f = 0; f < self.n_rows(); ++f) {
+          counts.push_back(static_cast<std::uint32_t>(self.row(f).size()));
+          for (const SparseWeights::Entry& entry : self.row(f)) labels.push_back(entry.label), weights.push_back(entry.weight);
+        }
+        for (std::size_t r = 0; r < self.tail().size(); r += self.row_size()) {
+          tail.insert(tail.end(), self.tail().data() + r, self.tail().data() + r + self.n_labels());
+        }
+        return nb::make_tuple(to_numpy(std::move(counts)), to_numpy(std::move(labels)), to_numpy(std::move(weights)), to_numpy(std::move(tail)));
+      }, "Counts of the rows, labels and weights of the entries, the dense rows without padding.");
 }
 
 }  // namespace
@@ -199,8 +261,10 @@ void bind_chain(nb::module_& m) {
           "n_labels"_a, "n_sparse"_a, "offsets"_a, "indptr"_a = nb::none(), "indices"_a = nb::none(),
           "values"_a = nb::none(), "dense32"_a = nb::none(), "dense64"_a = nb::none(),
           "labels"_a = nb::none(), "token_weight"_a = nb::none(), "cost"_a = nb::none());
-  bind_decoding<float>(cls);
-  bind_decoding<double>(cls);
+  bind_sparse_weights(m);
+  bind_decoding<Array<float>>(cls);
+  bind_decoding<Array<double>>(cls);
+  bind_decoding<SparseWeights>(cls);
   m.def("padded_labels", [](std::size_t n_labels, bool single) {
     return single ? padded_labels<float>(n_labels) : padded_labels<double>(n_labels);
   }, "n_labels"_a, "single"_a);

@@ -1,8 +1,7 @@
 // Python's view of vocabularies and of the encoding of tokens and labels.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
+#include "bindings.hpp"
 #include "encode.hpp"
+#include "renumber.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -160,6 +159,49 @@ nb::tuple encode_labels(nb::handle y, nb::dict labels, bool grow) {
   return nb::make_tuple(to_numpy(encoder.offsets), to_numpy(encoder.codes));
 }
 
+nb::tuple table(const Vocabulary& self) {
+  mm::Buffer<std::int64_t> ends;
+  ends.push(0);
+  for (std::size_t id = 0; id < self.size(); ++id) {
+    ends.push(ends.data()[id] + std::int64_t(self.name(static_cast<std::uint32_t>(id)).size()));
+  }
+  const std::string_view arena = self.arena();
+  return nb::make_tuple(nb::bytes(arena.data(), arena.size()), to_numpy(ends));
+}
+
+Vocabulary from_table(mm::Array<std::uint8_t> text, mm::Array<std::int64_t> ends) {
+  const std::string_view arena{reinterpret_cast<const char*>(text.data()), text.shape(0)};
+  mm::require(ends.shape(0) >= 1 && ends.data()[0] == 0 && ends.data()[ends.shape(0) - 1] == std::int64_t(arena.size()),
+              "the strings of a vocabulary do not fit their lengths");
+  Vocabulary result;
+  result.reserve(ends.shape(0) - 1, arena.size());
+  for (std::size_t id = 0; id + 1 < ends.shape(0); ++id) {
+    const std::int64_t a = ends.data()[id], b = ends.data()[id + 1];
+    mm::require(0 <= a && a <= b && b <= std::int64_t(arena.size()), "the lengths of strings are not in order");
+    const std::string_view name = arena.substr(std::size_t(a), std::size_t(b - a));
+    mm::require(mm::is_utf8(name), "a string of a vocabulary is not UTF-8");
+    mm::require(result.add(name) == id, "a string occurs twice in a vocabulary");
+  }
+  return result;
+}
+
+nb::object hashes(const Vocabulary& self) {
+  mm::Buffer<std::uint64_t> out;
+  for (std::size_t id = 0; id < self.size(); ++id) out.push(mm::hash_bytes(self.name(static_cast<std::uint32_t>(id))));
+  return to_numpy(out);
+}
+
+nb::tuple renumber_rows(mm::Array<std::int64_t> indptr, mm::Array<std::uint32_t> indices, std::optional<mm::Array<float>> values,
+                        mm::Array<std::uint32_t> number) {
+  const auto view = [](const auto& array) { return std::span(array.data(), array.shape(0)); };
+  mm::require(indptr.shape(0) >= 1 && indptr.data()[0] == 0 && std::is_sorted(indptr.data(), indptr.data() + indptr.shape(0)) &&
+                  indptr.data()[indptr.shape(0) - 1] == std::int64_t(indices.shape(0)) && (!values || values->shape(0) == indices.shape(0)),
+              "the rows do not fit their entries");
+  mm::Rows rows = mm::renumber(view(indptr), view(indices), values ? values->data() : nullptr, view(number));
+  nb::object kept = values ? mm::to_numpy(std::move(rows.values)) : nb::none();
+  return nb::make_tuple(mm::to_numpy(std::move(rows.indptr)), mm::to_numpy(std::move(rows.indices)), kept);
+}
+
 }  // namespace
 
 void bind_encode(nb::module_& m) {
@@ -203,6 +245,9 @@ void bind_encode(nb::module_& m) {
            },
            "id"_a, nb::sig("def name(self, id: int) -> str"), "The string with this number.")
       .def("names", &names, nb::sig("def names(self) -> list[str]"), "All strings, by number.")
+      .def("table", &table, "All strings end to end, and the number of bytes where each ends.")
+      .def_static("from_table", &from_table, "text"_a, "ends"_a, "What table() gives, turned back.")
+      .def("hashes", &hashes, "64-bit hashes of all strings, by number.")
       .def_prop_ro("memory_bytes", &Vocabulary::bytes, "The memory it holds, in bytes.")
       .def("__getstate__", &get_state)
       .def("__setstate__", [](Vocabulary& self, nb::tuple state) {
@@ -214,6 +259,9 @@ void bind_encode(nb::module_& m) {
         "Returns (offsets, indptr, indices, values); values is None when all are one. With grow,\n"
         "new features are put into the vocabulary, also those that come before an error; without,\n"
         "they are left out.");
+  m.def("renumber", &renumber_rows, "indptr"_a, "indices"_a, "values"_a.none(), "number"_a,
+        "Rows with other feature numbers, as (indptr, indices, values): number[old], or 2^32 - 1\n"
+        "to drop the feature.");
   m.def("encode_labels", &encode_labels, "y"_a.none(), "labels"_a, "grow"_a,
         "Encode sequences of labels by the dict {label: code}; returns (offsets, codes).\n\n"
         "With grow, new labels get the next code and are put into the dict; without, they are an\n"

@@ -108,9 +108,14 @@ class Chain final : public Structure<T> {
   Found oracle(typename Base::Workspace& base, std::size_t i, const T* w) const override {
     Scratch& ws = static_cast<Scratch&>(base);
     load_all(ws, i, w);
+    return oracle_loaded(ws, i, edges(w));
+  }
+
+  // The oracle, with the scores of all labels in ws.S.
+  Found oracle_loaded(Scratch& ws, std::size_t i, const Edges<T>& edge) const {
     augment(ws, i);
     const std::int32_t* truth = data_.labels + data_.offsets[i];
-    decode(ws, i, edges(w), truth);
+    decode(ws, i, edge, truth);
     ws.code.clear();
     for (std::size_t t = 0; t < data_.length(i); ++t) {
       if (ws.y[t] == std::uint32_t(truth[t])) continue;
@@ -124,7 +129,9 @@ class Chain final : public Structure<T> {
       const T* row = ws.S.data() + (c >> label_bits_) * Lp_;
       found.F += double(row[label_of(c)]) - double(row[truth[c >> label_bits_]]);
     }
-    for_edges(i, ws.code, [&](std::size_t j, double sign) { found.F -= sign * double(w[j]); });
+    // Transitions, start and end stand together, and so edge.A has them all.
+    const std::size_t first = data_.row_transition() * Lp_;
+    for_edges(i, ws.code, [&](std::size_t j, double sign) { found.F -= sign * double(edge.A[j - first]); });
     return found;
   }
 
@@ -146,8 +153,13 @@ class Chain final : public Structure<T> {
     } else {
       std::fill(S, S + n * Lp_, T(0));
     }
-    const T* rows = w + data_.row_dense() * Lp_;
-    const std::size_t d = data_.n_dense;
+    add_dense(i, w + data_.row_dense() * Lp_, S);
+  }
+
+  // S += scores of the dense features, whose weights are the given rows.
+  void add_dense(std::size_t i, const T* rows, T* S) const {
+    const std::size_t token = std::size_t(data_.offsets[i]), n = data_.length(i), d = data_.n_dense;
+    const auto& kernel = kernels<T>();
     if (data_.dense32 != nullptr) {
       kernel.dense_emissions_f32(rows, Lp_, data_.dense32 + token * d, d, n, S);
     }
@@ -156,10 +168,9 @@ class Chain final : public Structure<T> {
     }
   }
 
-  Edges<T> edges(const T* w) const {
-    return {w + data_.row_transition() * Lp_, w + data_.row_start() * Lp_,
-            w + data_.row_end() * Lp_};
-  }
+  Edges<T> edges(const T* w) const { return edges_of(w + data_.row_transition() * Lp_); }
+  // From the rows of transitions, start and end, which stand together.
+  Edges<T> edges_of(const T* rows) const { return {rows, rows + L_ * Lp_, rows + (L_ + 1) * Lp_}; }
 
   // Forward pass over ws.S: fills ws.D.
   void forward(Scratch& ws, std::size_t i, const Edges<T>& edge) const {

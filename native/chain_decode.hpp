@@ -5,6 +5,7 @@
 
 #include "chain.hpp"
 #include "parallel.hpp"
+#include "sparse_weights.hpp"
 
 namespace mm {
 
@@ -27,34 +28,36 @@ class ChainDecoder {
 
   ChainDecoder(const Chain<T>& chain, const T* w, const AllowedEdges& allowed)
       : chain_(chain), w_(w), edge_(chain.edges(w)) {
-    if (!allowed.any()) return;
-    const std::size_t L = chain.n_labels(), Lp = chain.row_size();
-    constexpr T kNever = -std::numeric_limits<T>::infinity();
-    masked_.reset((L + 2) * Lp);
-    T* A = masked_.data();
-    std::copy(edge_.A, edge_.A + (L + 2) * Lp, A);  // transitions, start and end stand together
-    const auto forbid = [&](T* row, std::span<const std::uint8_t> mask) {
-      for (std::size_t l = 0; l < mask.size(); ++l) {
-        if (mask[l] == 0) row[l] = kNever;
-      }
-    };
-    for (std::size_t p = 0; p < L && !allowed.transition.empty(); ++p) {
-      forbid(A + p * Lp, allowed.transition.subspan(p * L, L));
-    }
-    forbid(A + L * Lp, allowed.start);
-    forbid(A + (L + 1) * Lp, allowed.end);
-    edge_ = {A, A + L * Lp, A + (L + 1) * Lp};
+    mask(allowed);
+  }
+  ChainDecoder(const Chain<T>& chain, const SparseWeights& weights, const AllowedEdges& allowed)
+    requires std::is_same_v<T, float>
+      : chain_(chain), sparse_(&weights),
+        edge_(chain.edges_of(weights.tail().data() + chain.data().n_dense * chain.row_size())) {
+    mask(allowed);
   }
 
   // Best labelling of every sequence into labels[tokens], its score into scores[n].
   void best(int threads, std::int32_t* labels, double* scores) const {
     over_sequences(threads, [&](Scratch& ws, std::size_t i) {
-      chain_.load_all(ws, i, w_);
+      load(ws, i);
       scores[i] = chain_.decode(ws, i, edge_, nullptr);
       require_possible(i, scores[i]);
       std::int32_t* out = labels + chain_.data().offsets[i];
       for (std::size_t t = 0; t < chain_.data().length(i); ++t) out[t] = std::int32_t(ws.y[t]);
     });
+  }
+
+  // Σ_i max_y [l_i(y) - w.Δf_i(y)], added up in the order of the sequences.
+  double hinge(int threads) const {
+    std::vector<double> slack(chain_.n_examples());
+    over_sequences(threads, [&](Scratch& ws, std::size_t i) {
+      load(ws, i);
+      slack[i] = chain_.oracle_loaded(ws, i, edge_).F;
+    });
+    double sum = 0.0;
+    for (const double x : slack) sum += std::max(x, 0.0);
+    return sum;
   }
 
   // w.f(x, y) of given labellings.
@@ -63,7 +66,7 @@ class ChainDecoder {
     over_sequences(threads, [&](Scratch& ws, std::size_t i) {
       const std::size_t n = chain_.data().length(i);
       const std::int32_t* y = labels + chain_.data().offsets[i];
-      chain_.load_all(ws, i, w_);
+      load(ws, i);
       double sum = double(edge_.start[y[0]]) + double(edge_.end[y[n - 1]]);
       for (std::size_t t = 0; t < n; ++t) {
         sum += double(ws.S[t * Lp + std::size_t(y[t])]);
@@ -78,7 +81,7 @@ class ChainDecoder {
     const std::size_t L = chain_.n_labels(), Lp = chain_.row_size();
     over_sequences(threads, [&](Scratch& ws, std::size_t i) {
       const std::size_t n = chain_.data().length(i);
-      chain_.load_all(ws, i, w_);
+      load(ws, i);
       chain_.forward(ws, i, edge_);
       std::vector<double> after(edge_.end, edge_.end + L), next(L);  // best completion
       for (std::size_t t = n; t-- > 0;) {
@@ -100,7 +103,7 @@ class ChainDecoder {
   std::vector<std::vector<Labelling>> kbest(int threads, std::size_t k) const {
     std::vector<std::vector<Labelling>> result(chain_.n_examples());
     over_sequences(threads, [&](Scratch& ws, std::size_t i) {
-      chain_.load_all(ws, i, w_);
+      load(ws, i);
       result[i] = kbest_of(ws, i, k);
       require_possible(i, result[i].empty() ? -std::numeric_limits<double>::infinity() : result[i][0].score);
     });
@@ -113,13 +116,47 @@ class ChainDecoder {
     double sum = 0.0;
     for (std::size_t i = 0; i < chain_.n_examples(); ++i) {
       Scratch& scratch = static_cast<Scratch&>(*ws);
-      chain_.load_all(scratch, i, w_);
+      load(scratch, i);
       sum += double(scratch.S[0]);
     }
     return sum;
   }
 
  private:
+  void mask(const AllowedEdges& allowed) {
+    if (!allowed.any()) return;
+    const std::size_t L = chain_.n_labels(), Lp = chain_.row_size();
+    constexpr T kNever = -std::numeric_limits<T>::infinity();
+    masked_.reset((L + 2) * Lp);
+    T* A = masked_.data();
+    std::copy(edge_.A, edge_.A + (L + 2) * Lp, A);  // transitions, start and end stand together
+    const auto forbid = [&](T* row, std::span<const std::uint8_t> mask) {
+      for (std::size_t l = 0; l < mask.size(); ++l) {
+        if (mask[l] == 0) row[l] = kNever;
+      }
+    };
+    for (std::size_t p = 0; p < L && !allowed.transition.empty(); ++p) {
+      forbid(A + p * Lp, allowed.transition.subspan(p * L, L));
+    }
+    forbid(A + L * Lp, allowed.start);
+    forbid(A + (L + 1) * Lp, allowed.end);
+    edge_ = {A, A + L * Lp, A + (L + 1) * Lp};
+  }
+
+  // Scores of all labels at all tokens: fills ws.S.
+  void load(Scratch& ws, std::size_t i) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (sparse_ != nullptr) {
+        const std::size_t first = std::size_t(chain_.data().offsets[i]), n = chain_.data().length(i);
+        ws.reserve(n, chain_.row_size());
+        sparse_->emissions(chain_.data(), first, n, ws.S.data());
+        chain_.add_dense(i, sparse_->tail().data(), ws.S.data());
+        return;
+      }
+    }
+    chain_.load_all(ws, i, w_);
+  }
+
   struct Candidate {
     double score;
     std::uint32_t label, rank;  // of the predecessor
@@ -201,7 +238,8 @@ class ChainDecoder {
   }
 
   const Chain<T>& chain_;
-  const T* w_;
+  const T* w_ = nullptr;
+  const SparseWeights* sparse_ = nullptr;
   Edges<T> edge_;
   AlignedArray<T> masked_;
 };

@@ -8,58 +8,11 @@
 
 #include <nanobind/nanobind.h>
 
-#include <cfloat>
-#include <cmath>
-#include <limits>
-
-#include "vocabulary.hpp"
+#include "row_builder.hpp"
 
 namespace mm {
 
 namespace nb = nanobind;
-
-// A growing array of numbers whose memory can be handed over. Uses realloc, which moves large
-// blocks by page table and gives the unused rest back, where std::vector would copy.
-template <class T>
-class Buffer {
- public:
-  Buffer() = default;
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { std::free(data_); }
-
-  std::size_t size() const { return size_; }
-  const T* data() const { return data_; }
-  void push(T x) {
-    if (size_ == capacity_) resize_memory(std::max<std::size_t>(64, capacity_ * 2));
-    data_[size_++] = x;
-  }
-  // Room for n more, to be written by the caller.
-  T* extend(std::size_t n) {
-    if (capacity_ - size_ < n) resize_memory(std::max(size_ + n, capacity_ * 2));
-    size_ += n;
-    return data_ + (size_ - n);
-  }
-  // The memory, never nullptr; to be freed with std::free.
-  T* release() {
-    resize_memory(std::max<std::size_t>(1, size_));
-    size_ = capacity_ = 0;
-    return std::exchange(data_, nullptr);
-  }
-
- private:
-  void resize_memory(std::size_t n) {
-    if (n > std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T)) throw std::bad_alloc();
-    T* bigger = static_cast<T*>(std::realloc(data_, n * sizeof(T)));
-    if (bigger == nullptr) throw std::bad_alloc();
-    data_ = bigger;
-    capacity_ = n;
-  }
-
-  T* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::size_t capacity_ = 0;
-};
 
 namespace py {
 
@@ -192,15 +145,14 @@ inline std::string at(std::size_t sequence, std::size_t token) {
 // A token is a dict, read as python-crfsuite reads it, or a collection of strings, each a feature
 // of weight one. With grow, new features get the next number; without, they are left out. Features
 // of weight zero are left out too, and get no number.
-class TokenEncoder {
+class TokenEncoder : RowBuilder {
  public:
-  TokenEncoder(Vocabulary& vocabulary, bool grow) : vocabulary_(vocabulary), grow_(grow) {}
-
-  Buffer<std::int64_t> offsets;   // [sequences + 1]
-  Buffer<std::int64_t> indptr;    // [tokens + 1]
-  Buffer<std::uint32_t> indices;  // ascending within a token, no two alike
-  Buffer<float> values;           // [len(indices)], empty while all are exactly one
-  bool weighted = false;          // whether values is in use
+  using RowBuilder::indices;
+  using RowBuilder::indptr;
+  using RowBuilder::RowBuilder;
+  using RowBuilder::values;
+  using RowBuilder::weighted;
+  Buffer<std::int64_t> offsets;  // [sequences + 1]
 
   void encode(nb::handle X) {
     nb::object held;
@@ -208,11 +160,10 @@ class TokenEncoder {
     const py::Items sequences(std::move(held));
     if (sequences.size() == 0) throw BadInput("X is empty; expected at least one sequence");
     offsets.push(0);
-    indptr.push(0);
     for (Py_ssize_t i = 0; i < sequences.size(); ++i) {
       sequence_ = std::size_t(i);
       encode_sequence(nb::borrow(sequences[i]));
-      offsets.push(static_cast<std::int64_t>(indptr.size() - 1));
+      offsets.push(static_cast<std::int64_t>(rows()));
     }
   }
 
@@ -224,15 +175,6 @@ class TokenEncoder {
       "; expected a dict of features or a list of feature strings";
   static constexpr std::size_t kWorkPerBreath = std::size_t{1} << 15;
   static constexpr int kDeepest = 64;
-
-  // A feature of the token at hand: text in memory of its own, or at a place in scratch_.
-  struct Feature {
-    const char* text;
-    std::size_t at;
-    std::size_t size;
-    std::uint32_t fragment = 0;
-    std::uint32_t guess = 0;
-  };
 
   std::string where() const { return py::at(sequence_, token_); }
   auto prefix_where() const {
@@ -263,9 +205,7 @@ class TokenEncoder {
   }
 
   void encode_token(const nb::object& token) {
-    features_.clear();
-    weights_.clear();
-    scratch_.clear();
+    begin_row();
     prefix_.clear();
     PyObject* x = token.ptr();
     if (PyDict_Check(x)) {
@@ -275,11 +215,15 @@ class TokenEncoder {
     } else {
       read_other(x);
     }
-    resolve();
-    count_work(features_.size() + 1);
+    // No Python code runs in here.
+    end_row([this](std::string_view name) {
+      throw BadInput(where() + ", feature " + py::shown(name) +
+                     ": its values sum to more than a 4-byte float can hold");
+    });
+    count_work(row_size() + 1);
   }
 
-  // No Python code runs in here, so that the texts can stay where they are until resolve().
+  // No Python code runs in here, so that the texts can stay where they are until end_row().
   void read_list(const py::Items& items) {
     const Py_ssize_t n = items.size();
     borrowed_.clear();
@@ -289,8 +233,7 @@ class TokenEncoder {
     }
     for (PyObject* item : borrowed_) {
       if (!py::is_text(item)) not_a_string(item);
-      const std::string_view text = py::utf8(item, prefix_where());
-      features_.push_back({text.data(), 0, text.size()});
+      add(py::utf8(item, prefix_where()));
     }
   }
 
@@ -442,108 +385,14 @@ class TokenEncoder {
     if (number != 0.0) push(name, number);
   }
 
-  void push(std::string_view name, double weight) {
-    const std::size_t begin = scratch_.size();
-    scratch_.append(prefix_).append(name);
-    features_.push_back({nullptr, begin, scratch_.size() - begin});
-    if (weight != 1.0 || !weights_.empty()) {
-      weights_.resize(features_.size() - 1, 1.0);
-      weights_.push_back(weight);
-    }
-  }
-
+  void push(std::string_view name, double weight) { add_joined(weight, prefix_, name); }
   void push(std::string_view name, std::string_view value) {
-    const std::size_t begin = scratch_.size();
-    scratch_.append(prefix_).append(name).push_back(':');
-    scratch_.append(value);
-    features_.push_back({nullptr, begin, scratch_.size() - begin});
+    add_joined(1.0, prefix_, name, ":", value);
   }
 
-  // Names -> ids -> one row. No Python code runs in here.
-  void resolve() {
-    for (Feature& f : features_) {
-      if (f.text == nullptr) f.text = scratch_.data() + f.at;
-      f.fragment = Vocabulary::fragment({f.text, f.size});
-      vocabulary_.prefetch(f.fragment);
-    }
-    for (Feature& f : features_) f.guess = vocabulary_.guess(f.fragment);
-    for (const Feature& f : features_) vocabulary_.prefetch_name(f.guess);
-    if (!weights_.empty()) weights_.resize(features_.size(), 1.0);
-    ids_.clear();
-    for (std::size_t k = 0; k < features_.size(); ++k) {
-      const std::string_view text{features_[k].text, features_[k].size};
-      const std::uint32_t id = grow_ ? vocabulary_.add(text, features_[k].fragment)
-                                     : vocabulary_.find(text, features_[k].fragment);
-      if (id == Vocabulary::npos) continue;
-      if (!weights_.empty()) weights_[ids_.size()] = weights_[k];
-      ids_.push_back(id);
-    }
-    if (!weights_.empty()) weights_.resize(ids_.size());
-    if (weights_.empty()) {
-      sort(ids_);
-      if (std::adjacent_find(ids_.begin(), ids_.end()) == ids_.end()) {
-        std::copy(ids_.begin(), ids_.end(), indices.extend(ids_.size()));
-        if (weighted) std::fill_n(values.extend(ids_.size()), ids_.size(), 1.0f);
-        indptr.push(static_cast<std::int64_t>(indices.size()));
-        return;
-      }
-    }
-    add_up();
-  }
-
-  // The row of a token with weights or with repeated features.
-  void add_up() {
-    weights_.resize(ids_.size(), 1.0);
-    keys_.clear();
-    for (std::size_t k = 0; k < ids_.size(); ++k) keys_.push_back(std::uint64_t{ids_[k]} << 32 | k);
-    sort(keys_);
-    for (std::size_t k = 0; k < keys_.size();) {
-      const auto id = static_cast<std::uint32_t>(keys_[k] >> 32);
-      double sum = 0.0;
-      for (; k < keys_.size() && keys_[k] >> 32 == id; ++k) {
-        sum += weights_[static_cast<std::uint32_t>(keys_[k])];
-      }
-      if (!(std::abs(sum) <= double{FLT_MAX})) {
-        throw BadInput(where() + ", feature " + py::shown(vocabulary_.name(id)) +
-                       ": its values sum to more than a 4-byte float can hold");
-      }
-      const float value = static_cast<float>(sum);
-      if (value == 0.0f) continue;
-      if (value != 1.0f && !weighted) {
-        weighted = true;
-        std::fill_n(values.extend(indices.size()), indices.size(), 1.0f);
-      }
-      indices.push(id);
-      if (weighted) values.push(value);
-    }
-    indptr.push(static_cast<std::int64_t>(indices.size()));
-  }
-
-  // A token has a few dozen features at most, and new ones come in order.
-  template <class T>
-  static void sort(std::vector<T>& keys) {
-    if (keys.size() > 48) {
-      std::sort(keys.begin(), keys.end());
-      return;
-    }
-    for (std::size_t i = 1; i < keys.size(); ++i) {
-      const T key = keys[i];
-      std::size_t j = i;
-      for (; j > 0 && keys[j - 1] > key; --j) keys[j] = keys[j - 1];
-      keys[j] = key;
-    }
-  }
-
-  Vocabulary& vocabulary_;
-  const bool grow_;
   std::size_t sequence_ = 0, token_ = 0, work_ = 0;
   std::vector<PyObject*> borrowed_;
-  std::vector<Feature> features_;
-  std::vector<double> weights_;  // of features_; shorter where the rest weighs one
-  std::string scratch_;          // texts that were put together or came from an iterator
-  std::string prefix_;           // "outer:inner:" within nested dicts
-  std::vector<std::uint32_t> ids_;
-  std::vector<std::uint64_t> keys_;
+  std::string prefix_;  // "outer:inner:" within nested dicts
 };
 
 // Sequences of labels -> codes, by way of a dict {label: code}. With grow, new labels get the next

@@ -8,6 +8,9 @@ void bind_encode(nanobind::module_& m);
 namespace mm {
 void bind_chain(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
+void bind_items(nanobind::module_& m);
+void bind_text(nanobind::module_& m);
+void bind_words(nanobind::module_& m);
 }  // namespace mm
 
 NB_MODULE(_native, m) {
@@ -23,4 +26,7 @@ NB_MODULE(_native, m) {
   bind_encode(m);
   mm::bind_chain(m);
   mm::bind_engine(m);
+  mm::bind_items(m);
+  mm::bind_text(m);
+  mm::bind_words(m);
 }

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from sklearn.exceptions import ConvergenceWarning
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
     "ConvergenceWarning",
+    "FileFormatError",
     "MaxMarginError",
     "ModelFormatError",
     "NotCompatibleError",
@@ -43,9 +47,21 @@ class StructureError(MaxMarginError, ValueError):
         self.example = example
 
 
+class FileFormatError(MaxMarginError, ValueError):
+    """A data file is damaged or not of the format as which it is read."""
+
+
 class ModelFormatError(MaxMarginError, ValueError):
     """A model file is damaged, truncated, or not a model file of a known version."""
 
 
 class NotCompatibleError(MaxMarginError, ValueError):
     """Two pieces do not fit together, for example a solver and a structure or a regulariser."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ConvergenceWarning":  # scikit-learn's own, which takes long to import
+        from sklearn.exceptions import ConvergenceWarning
+
+        return ConvergenceWarning
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

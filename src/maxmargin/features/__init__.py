@@ -2,16 +2,21 @@
 
 from maxmargin._native import Vocabulary
 from maxmargin.features.batch import EncodedBatch
+from maxmargin.features.columns import ColumnTable, LabelCodes
 from maxmargin.features.encode import (
     FeatureEncoder,
     check_lengths,
     encode_labels,
     sequence_lengths,
 )
+from maxmargin.features.items import Items
 
 __all__ = [
+    "ColumnTable",
     "EncodedBatch",
     "FeatureEncoder",
+    "Items",
+    "LabelCodes",
     "Vocabulary",
     "check_lengths",
     "encode_labels",

@@ -8,7 +8,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EncodedBatch"]
+__all__ = ["EncodedBatch", "ragged_ranges"]
+
+
+def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    ends = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
+def ragged_ranges(ends: NDArray[np.int64], rows: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the places ``ends[r] ... ends[r + 1] - 1`` of some rows, one after the other.
+
+    Parameters
+    ----------
+    ends : int64 array of shape (n_rows + 1,)
+        Where the rows begin; the last entry is the end.
+    rows : int array
+        Which rows.
+
+    Returns
+    -------
+    int64 array
+        The places.
+    """
+    lengths = np.diff(ends)[rows]
+    begins = _ends(lengths)
+    places: NDArray[np.int64] = np.arange(begins[-1]) + np.repeat(ends[rows] - begins[:-1], lengths)
+    return places
 
 
 def _check_array(name: str, array: NDArray[Any], dtypes: tuple[type, ...], ndim: int) -> None:
@@ -90,6 +117,30 @@ class EncodedBatch:
                 raise ValueError(
                     f"dense has {len(self.dense)} rows; expected {n_tokens}, one a token"
                 )
+
+    def take(self, sequences: NDArray[Any]) -> EncodedBatch:
+        """Return some of the sequences, in the order given.
+
+        Parameters
+        ----------
+        sequences : int array
+            Numbers of sequences.
+
+        Returns
+        -------
+        EncodedBatch
+            Their tokens; features keep their numbers.
+        """
+        tokens = ragged_ranges(self.offsets, sequences)
+        offsets = _ends(self.lengths[sequences])
+        indptr = indices = values = None
+        if self.indptr is not None and self.indices is not None:
+            entries = ragged_ranges(self.indptr, tokens)
+            indptr = _ends(np.diff(self.indptr)[tokens])
+            indices = self.indices[entries]
+            values = None if self.values is None else self.values[entries]
+        dense = None if self.dense is None else self.dense[tokens]
+        return EncodedBatch(offsets, self.n_sparse, indptr, indices, values, dense)
 
     @property
     def n_sequences(self) -> int:

@@ -23,14 +23,24 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from maxmargin import _native
 from maxmargin._native import Vocabulary
 from maxmargin.features.batch import EncodedBatch
+from maxmargin.features.columns import ColumnTable, LabelCodes
+from maxmargin.features.items import Items
+from maxmargin.lazy import is_sparse
 
-__all__ = ["FeatureEncoder", "check_lengths", "encode_labels", "sequence_lengths"]
+__all__ = [
+    "FeatureEncoder",
+    "check_counting",
+    "check_lengths",
+    "drop_rare",
+    "encode_labels",
+    "hashed_numbers",
+    "sequence_lengths",
+]
 
 _DenseArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
@@ -46,6 +56,9 @@ _MAX_SPARSE = 2**32 - 1
 _TEXT_KINDS = "OUST"  # of numpy dtypes: objects and the three sorts of strings
 # Rows are checked for NaN in pieces of about this many numbers, to keep the mask small.
 _CHECK_NUMBERS = 1 << 20
+MAX_HASH_BITS = 31
+_HASHED_TOGETHER = 1000  # sequences whose features are listed at a time
+_DROPPED = 2**32 - 1  # to native code, "no number"
 
 
 def _a(thing: object) -> str:
@@ -72,7 +85,7 @@ def _kind(sequence: object, index: int) -> str:
     if isinstance(sequence, np.ndarray):
         # Arrays of objects or strings are collections of tokens.
         return "strings" if sequence.dtype.kind in _TEXT_KINDS else "dense"
-    if scipy.sparse.issparse(sequence):
+    if is_sparse(sequence):
         return "sparse"
     if isinstance(sequence, tuple) and _is_pair(sequence):
         first = _kind(sequence[0], index)
@@ -92,7 +105,7 @@ def _as_list(name: str, data: object, shape: str, min_ndim: int) -> list[Any]:
     """
     if isinstance(data, list):
         sequences = data
-    elif isinstance(data, str | bytes | dict | set | frozenset) or scipy.sparse.issparse(data):
+    elif isinstance(data, str | bytes | dict | set | frozenset) or is_sparse(data):
         raise TypeError(f"{name} is {_a(data)}; {shape}")
     elif isinstance(data, np.ndarray) and data.ndim < (
         1 if data.dtype.kind in _TEXT_KINDS else min_ndim
@@ -190,6 +203,8 @@ def _encode_sparse(
 ) -> tuple[
     NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None, int
 ]:
+    import scipy.sparse
+
     what = "sparse matrix"
     if n_columns is None:
         n_columns = _n_columns(matrices[0], 0, what)
@@ -235,12 +250,121 @@ def _encode_sparse(
     )
 
 
+def check_counting(min_count: int, hash_bits: int | None) -> None:
+    """Check the two parameters that keep the list of features short.
+
+    Parameters
+    ----------
+    min_count : int
+        How often a feature must occur.
+    hash_bits : int or None
+        Number of bits of a hashed feature.
+    """
+    if min_count < 1:
+        raise ValueError(f"min_count is {min_count}; expected at least 1")
+    if hash_bits is None:
+        return
+    if not 1 <= hash_bits <= MAX_HASH_BITS:
+        raise ValueError(f"hash_bits is {hash_bits}; expected 1 to {MAX_HASH_BITS}")
+    if min_count > 1:
+        raise ValueError("min_count needs a list of the features, which hash_bits does without")
+
+
+def drop_rare(
+    batch: EncodedBatch, vocabulary: Vocabulary, min_count: int
+) -> tuple[EncodedBatch, Vocabulary]:
+    """Leave out the features that occur in few tokens.
+
+    Parameters
+    ----------
+    batch : EncodedBatch
+        Encoded with the vocabulary.
+    vocabulary : Vocabulary
+        The features.
+    min_count : int
+        In how many tokens a feature must occur.
+
+    Returns
+    -------
+    batch : EncodedBatch
+        Without the rare features.
+    vocabulary : Vocabulary
+        The features that are left, in the same order.
+    """
+    assert batch.indptr is not None
+    assert batch.indices is not None
+    counts = np.bincount(batch.indices, minlength=batch.n_sparse)
+    kept = np.flatnonzero(counts >= min_count)
+    if len(kept) == 0:
+        raise ValueError(f"no feature occurs {min_count} times; lower the minimum count")
+    number = np.full(batch.n_sparse, _DROPPED, dtype=np.uint32)
+    number[kept] = np.arange(len(kept), dtype=np.uint32)
+    indptr, indices, values = _native.renumber(batch.indptr, batch.indices, batch.values, number)
+    names = vocabulary.names()
+    left = Vocabulary.from_names([names[j] for j in kept.tolist()])
+    return EncodedBatch(batch.offsets, len(kept), indptr, indices, values, batch.dense), left
+
+
+def hashed_numbers(vocabulary: Vocabulary, hash_bits: int) -> NDArray[np.uint32]:
+    """Numbers of strings by their hash: the top bits of it.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        The strings.
+    hash_bits : int
+        How many bits.
+
+    Returns
+    -------
+    uint32 array
+        The number of each string.
+    """
+    return (vocabulary.hashes() >> np.uint64(64 - hash_bits)).astype(np.uint32)
+
+
+def _encode_hashed(
+    sequences: list[Any], hash_bits: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None]:
+    """Encode tokens of strings without a list of all features, some sequences at a time."""
+    lengths, counts, ids, numbers = [], [], [], []
+    for begin in range(0, len(sequences), _HASHED_TOGETHER):
+        vocabulary = Vocabulary()
+        part = sequences[begin : begin + _HASHED_TOGETHER]
+        offsets, indptr, indices, values = _native.encode_tokens(part, vocabulary, True)
+        indptr, indices, values = _native.renumber(
+            indptr, indices, values, hashed_numbers(vocabulary, hash_bits)
+        )
+        lengths.append(np.diff(offsets))
+        counts.append(np.diff(indptr))
+        ids.append(indices)
+        numbers.append(values)
+    weighted = any(values is not None for values in numbers)
+    every = [
+        np.ones(len(part), np.float32) if values is None else values
+        for part, values in zip(ids, numbers, strict=True)
+    ]
+    return (
+        _offsets(np.concatenate(lengths)),
+        _offsets(np.concatenate(counts)),
+        np.concatenate(ids),
+        np.concatenate(every) if weighted else None,
+    )
+
+
 class FeatureEncoder:
     """Turns what people write as ``X`` into an :class:`~maxmargin.features.EncodedBatch`.
 
     The first call, :meth:`fit_transform`, fixes the kind of ``X`` and the features; later calls of
     :meth:`transform` expect the same kind. Strings that were not seen by ``fit_transform`` are
     ignored by ``transform``; a different number of columns is an error.
+
+    Parameters
+    ----------
+    min_count : int
+        Features of kind "strings" that occur less often in ``fit_transform`` are left out.
+    hash_bits : int or None
+        With a number, strings are not listed: a feature is one of 2^hash_bits by its hash.
 
     Attributes
     ----------
@@ -266,11 +390,18 @@ class FeatureEncoder:
     n_sparse: int
     n_dense: int
 
-    def __init__(self) -> None:
+    def __init__(self, *, min_count: int = 1, hash_bits: int | None = None) -> None:
+        check_counting(min_count, hash_bits)
+        self.min_count = min_count
+        self.hash_bits = hash_bits
         self.kind = None
         self.vocabulary = None
         self.n_sparse = 0
         self.n_dense = 0
+
+    def fresh(self) -> FeatureEncoder:
+        """Return an encoder with the same parameters that knows nothing."""
+        return FeatureEncoder(min_count=self.min_count, hash_bits=self.hash_bits)
 
     def fit_transform(self, X: Any) -> EncodedBatch:
         """Learn the features of ``X`` and encode it; what was learned before is forgotten.
@@ -286,10 +417,17 @@ class FeatureEncoder:
         -------
         EncodedBatch
         """
+        if isinstance(X, Items):
+            return self._fit_items(X)
         sequences = _as_list("X", X, _SHAPE, 3)
         kind = _kind_of_all(sequences)
-        vocabulary = Vocabulary() if kind.startswith("strings") else None
+        strings = kind.startswith("strings")
+        if not strings and (self.min_count > 1 or self.hash_bits is not None):
+            raise ValueError(f"min_count and hash_bits are for strings, but X is of kind {kind}")
+        vocabulary = Vocabulary() if strings and self.hash_bits is None else None
         batch = self._encode(sequences, kind, vocabulary, grow=True)
+        if vocabulary is not None and self.min_count > 1:
+            batch, vocabulary = drop_rare(batch, vocabulary, self.min_count)
         self.kind = kind
         self.vocabulary = vocabulary
         self.n_sparse = batch.n_sparse
@@ -313,6 +451,8 @@ class FeatureEncoder:
             from sklearn.exceptions import NotFittedError
 
             raise NotFittedError("this FeatureEncoder is not fitted; call fit_transform first")
+        if isinstance(X, Items):
+            return self._known_items(X)
         sequences = _as_list("X", X, _SHAPE, 3)
         kind = _kind_of_all(sequences)
         if kind != self.kind:
@@ -322,6 +462,46 @@ class FeatureEncoder:
             )
         return self._encode(sequences, kind, self.vocabulary, grow=False)
 
+    def _fit_items(self, items: Items) -> EncodedBatch:
+        batch, vocabulary = items.batch, items.vocabulary
+        if self.hash_bits is not None:
+            batch = self._hash_items(items)
+            self.vocabulary = None
+        else:
+            if self.min_count > 1:
+                batch, vocabulary = drop_rare(batch, vocabulary, self.min_count)
+            self.vocabulary = vocabulary
+        self.kind, self.n_sparse, self.n_dense = "strings", batch.n_sparse, 0
+        return batch
+
+    def _known_items(self, items: Items) -> EncodedBatch:
+        if self.kind != "strings":
+            raise ValueError(f"X is of kind strings; expected kind {self.kind}, as in training")
+        if self.hash_bits is not None:
+            return self._hash_items(items)
+        if items.vocabulary is self.vocabulary:
+            return items.batch  # the reader knew which features exist
+        assert self.vocabulary is not None
+        numbers = [self.vocabulary.get(name) for name in items.vocabulary.names()]
+        return self._renumbered(
+            items.batch, np.array([_DROPPED if k is None else k for k in numbers], dtype=np.uint32)
+        )
+
+    def _hash_items(self, items: Items) -> EncodedBatch:
+        assert self.hash_bits is not None
+        return self._renumbered(items.batch, hashed_numbers(items.vocabulary, self.hash_bits))
+
+    def _renumbered(self, batch: EncodedBatch, number: NDArray[np.uint32]) -> EncodedBatch:
+        assert batch.indptr is not None
+        assert batch.indices is not None
+        n_sparse = self.n_sparse if self.hash_bits is None else 2**self.hash_bits
+        rows = _native.renumber(batch.indptr, batch.indices, batch.values, number)
+        return EncodedBatch(batch.offsets, n_sparse, *rows)
+
+    def identity(self) -> Any:
+        """Return what tells the features of one encoder from those of another."""
+        return () if self.vocabulary is None else self.vocabulary.__getstate__()
+
     def feature_names(self) -> list[str]:
         """Names of the features, the sparse ones first.
 
@@ -330,6 +510,8 @@ class FeatureEncoder:
         """
         if self.vocabulary is not None:
             names = self.vocabulary.names()
+        elif self.hash_bits is not None:
+            names = [f"hash:{j}" for j in range(self.n_sparse)]
         else:
             names = [f"sparse:{j}" for j in range(self.n_sparse)]
         return names + [f"dense:{j}" for j in range(self.n_dense)]
@@ -354,6 +536,10 @@ class FeatureEncoder:
                 sparse_part, vocabulary, grow
             )
             n_sparse = len(vocabulary)
+        elif first == "strings":
+            assert self.hash_bits is not None
+            sparse_offsets, indptr, indices, values = _encode_hashed(sparse_part, self.hash_bits)
+            n_sparse = 2**self.hash_bits
         else:
             sparse_offsets, indptr, indices, values, n_sparse = _encode_sparse(
                 sparse_part, None if grow else self.n_sparse
@@ -373,7 +559,7 @@ def sequence_lengths(X: Any) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    X : list of sequences or EncodedBatch
+    X : list of sequences, EncodedBatch or ColumnTable
 
     Returns
     -------
@@ -381,6 +567,10 @@ def sequence_lengths(X: Any) -> NDArray[np.int64]:
     """
     if isinstance(X, EncodedBatch):
         return X.lengths
+    if isinstance(X, ColumnTable):
+        return np.diff(X.offsets)
+    if isinstance(X, Items):
+        return X.batch.lengths
     return _lengths("X", _as_list("X", X, _SHAPE, 3), _SHAPE)
 
 
@@ -391,7 +581,7 @@ def _lengths(name: str, sequences: list[Any], shape: str) -> NDArray[np.int64]:
             lengths.append(len(sequence))
             continue
         part = sequence[0] if _is_pair(sequence) else sequence
-        if scipy.sparse.issparse(part):  # Before dicts: a dok_array is one.
+        if is_sparse(part):  # Before dicts: a dok_array is one.
             lengths.append(part.shape[0])
             continue
         if isinstance(part, str | bytes | dict):
@@ -408,8 +598,8 @@ def check_lengths(X: Any, y: Any) -> None:
 
     Parameters
     ----------
-    X : list of sequences or EncodedBatch
-    y : list of sequences of labels
+    X : list of sequences, EncodedBatch or ColumnTable
+    y : list of sequences of labels, or LabelCodes
 
     Raises
     ------
@@ -418,10 +608,12 @@ def check_lengths(X: Any, y: Any) -> None:
         message names the first one.
     """
     of_x = sequence_lengths(X)
-    labels = _as_list("y", y, _LABEL_SHAPE, 2)
-    if len(of_x) != len(labels):
-        raise ValueError(f"X has {len(of_x)} sequences and y has {len(labels)}; expected as many")
-    of_y = _lengths("y", labels, _LABEL_SHAPE)
+    if isinstance(y, LabelCodes):
+        of_y = np.diff(y.offsets)
+    else:
+        of_y = _lengths("y", _as_list("y", y, _LABEL_SHAPE, 2), _LABEL_SHAPE)
+    if len(of_x) != len(of_y):
+        raise ValueError(f"X has {len(of_x)} sequences and y has {len(of_y)}; expected as many")
     if not np.array_equal(of_x, of_y):
         i = int(np.argmax(of_x != of_y))
         raise ValueError(
@@ -437,7 +629,7 @@ def encode_labels(
 
     Parameters
     ----------
-    y : list of sequences of labels
+    y : list of sequences of labels, or LabelCodes
         Labels are anything hashable: str, int, bool, numpy scalars.
     labels : dict from label to code, optional
         The labels that exist. Without it, all labels of ``y`` do, and their codes are given in
@@ -455,6 +647,8 @@ def encode_labels(
     ValueError
         If a label is not in ``labels``; the message names sequence, token and label.
     """
+    if isinstance(y, LabelCodes):
+        return _encode_codes(y, labels)
     sequences = _as_list("y", y, _LABEL_SHAPE, 2)
     # Arrays go over to Python objects at once; lists are left to native code.
     if any(isinstance(sequence, np.ndarray) for sequence in sequences):
@@ -465,6 +659,13 @@ def encode_labels(
     found: dict[Any, int] = {}
     _, codes = _native.encode_labels(sequences, found, True)
     classes = [label.item() if isinstance(label, np.generic) else label for label in found]
+    return _sorted_codes(codes, classes)
+
+
+def _sorted_codes(
+    codes: NDArray[np.int32], classes: list[Any]
+) -> tuple[NDArray[np.int32], list[Any]]:
+    """Give the classes numbers in sorted order, where they can be sorted."""
     try:
         order = sorted(range(len(classes)), key=lambda k: classes[k])
     except TypeError:
@@ -472,3 +673,21 @@ def encode_labels(
     new_codes = np.empty(len(order), dtype=np.int32)
     new_codes[order] = np.arange(len(order), dtype=np.int32)
     return new_codes[codes], [classes[k] for k in order]
+
+
+def _encode_codes(
+    y: LabelCodes, labels: dict[Any, int] | None
+) -> tuple[NDArray[np.int32], list[Any]]:
+    """Encode labels that are codes already, by other codes."""
+    if labels is None:
+        return _sorted_codes(y.codes, list(y.names))
+    new = np.array([labels.get(name, -1) for name in y.names], dtype=np.int32)
+    codes = new[y.codes]
+    if (codes < 0).any():
+        token = int(np.argmax(codes < 0))
+        known = ", ".join(repr(name) for name in list(labels)[:10])
+        raise ValueError(
+            f"y: {_place(y.offsets, token)}: unknown label {y.names[y.codes[token]]!r}; expected "
+            f"one of the {len(labels)} known labels ({known}{', ...' if len(labels) > 10 else ''})"
+        )
+    return codes, sorted(labels, key=labels.__getitem__)

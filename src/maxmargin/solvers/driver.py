@@ -21,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from maxmargin._native import Engine, Problem, PythonProblem, aligned_array
-from maxmargin.errors import ConvergenceWarning, ModelFormatError, NotCompatibleError
+from maxmargin.errors import ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers.base import (
     Certificate,
@@ -115,6 +115,7 @@ def solve(
     checkpoint_seconds: float = 60.0,
     resume: bool = False,
     engine: Engine | None = None,
+    warn: bool = True,
 ) -> SolveResult:
     """Train.
 
@@ -153,6 +154,8 @@ def solve(
         Go on from the checkpoint if it exists.
     engine : Engine or None
         Go on from the multipliers of this engine (a warm start).
+    warn : bool
+        Whether to issue a `ConvergenceWarning` if training stopped before it was done.
 
     Returns
     -------
@@ -250,7 +253,9 @@ def solve(
             break
         run.go_on(dual)
     converged = run.converged and (confirmed or certificate.gap <= gap * (1 + 1e-3))
-    if not converged and run.reason != "interrupted":
+    if warn and not converged and run.reason != "interrupted":
+        from maxmargin.errors import ConvergenceWarning
+
         warnings.warn(
             f"training stopped before the gap was reached ({run.reason}): {certificate}; "
             f"asked for was a gap of {gap:g}. Raise max_passes or time_limit, or ask for less",

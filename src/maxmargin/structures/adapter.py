@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from maxmargin.errors import NotCompatibleError, StructureError
+from maxmargin.lazy import is_sparse
 from maxmargin.structures.base import (
     BadFeatures,
     SparseVector,
@@ -263,7 +263,7 @@ def example_list(X: Any, name: str) -> list[Any]:
     """
     if isinstance(X, list):
         return X
-    if sparse.issparse(X):
+    if is_sparse(X):
         rows = X.tocsr()
         return [rows[[i]] for i in range(rows.shape[0])]
     if hasattr(X, "iloc"):

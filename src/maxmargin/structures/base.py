@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from maxmargin.errors import NotCompatibleError, StructureError
+from maxmargin.lazy import is_sparse
 
 __all__ = [
     "BadFeatures",
@@ -596,7 +596,7 @@ def sparse_vector(features: Features, n_features: int | None = None) -> SparseVe
         values = _real_values(features, copy=False)
         indices = np.flatnonzero(values)
         values = values[indices]
-    elif sparse.issparse(features):
+    elif is_sparse(features):
         indices, values, size = _from_scipy(features)
         indices, values = _sorted_unique(indices, values)
     elif isinstance(features, Mapping):
@@ -728,8 +728,8 @@ def equal_outputs(a: Any, b: Any) -> bool:
     """
     if a is b:
         return True
-    if sparse.issparse(a) or sparse.issparse(b):
-        if not (sparse.issparse(a) and sparse.issparse(b)) or a.shape != b.shape:
+    if is_sparse(a) or is_sparse(b):
+        if not (is_sparse(a) and is_sparse(b)) or a.shape != b.shape:
             return False
         return bool((a != b).nnz == 0)
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
@@ -814,7 +814,7 @@ def output_key(y: Any) -> Hashable:
         return frozenset((key, output_key(value)) for key, value in y.items())
     if isinstance(y, set | frozenset):
         return frozenset(y)
-    if sparse.issparse(y):
+    if is_sparse(y):
         rows = y.tocsr() if y.ndim == 2 else y.reshape(1, -1).tocsr()
         rows.sum_duplicates()
         coo = rows.tocoo()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,15 +21,24 @@ from maxmargin import _native
 from maxmargin.features import (
     EncodedBatch,
     FeatureEncoder,
+    LabelCodes,
     check_lengths,
     encode_labels,
 )
-from maxmargin.structures.adapter import real_number
+from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.structures.base import Structure
+from maxmargin.structures.chain_options import (
+    allowed_mask,
+    cost_matrix,
+    explicit_labels,
+    token_weights,
+)
 
 __all__ = ["Chain", "ChainWeights", "PreparedProblem"]
 
 Floats: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+Weights: TypeAlias = Floats | _native.SparseWeights
+Encoder: TypeAlias = FeatureEncoder | TemplateEncoder
 Labelling: TypeAlias = list[Any]
 
 MAX_LABELS = 2**24 - 1  # of the native index type
@@ -103,6 +111,9 @@ class Chain(Structure):
         whether a label may follow another; ``previous`` is None for the first label and ``next``
         is None behind the last one. An array, in the order of ``classes_``: ``allowed[a][b]``
         tells whether b may follow a.
+    encoder : FeatureEncoder, TemplateEncoder or None
+        How X becomes numbers; a fresh copy of it is fitted by ``prepare``. None: a
+        `FeatureEncoder`, for features as Python objects.
 
     Attributes
     ----------
@@ -112,7 +123,7 @@ class Chain(Structure):
         The same labels in the order of the weights: the most frequent one first.
     class_columns_ : array of int
         Where each class is in ``labels_``: ``labels_[class_columns_[k]] == classes_[k]``.
-    encoder : FeatureEncoder
+    encoder : FeatureEncoder or TemplateEncoder
         Turns X into numbers; known features are those of ``prepare``, others are ignored.
     n_features : int or None
         Number of weights of the protocol's methods, without padding; None before ``prepare``.
@@ -140,11 +151,17 @@ class Chain(Structure):
     1.0
     """
 
-    def __init__(self, loss: Any = "hamming", labels: Any = None, allowed: Any = None) -> None:
+    def __init__(
+        self,
+        loss: Any = "hamming",
+        labels: Any = None,
+        allowed: Any = None,
+        encoder: Encoder | None = None,
+    ) -> None:
         self.loss_spec = loss
         self.labels = labels
         self.allowed = allowed
-        self.encoder = FeatureEncoder()
+        self.encoder: Encoder = FeatureEncoder() if encoder is None else encoder
         self.classes_: list[Any] = []
         self.labels_: list[Any] = []
         self.class_columns_: NDArray[np.intp] = np.empty(0, np.intp)
@@ -174,7 +191,7 @@ class Chain(Structure):
         Y : list of label sequences
             Their labels.
         """
-        self._learn(X, Y)
+        self.learn(X, Y)
 
     def prepare_problem(self, X: Any, Y: Any, token_weight: Any = None) -> PreparedProblem:
         """Learn the features and labels and make the training problem, reading X once.
@@ -189,12 +206,11 @@ class Chain(Structure):
         PreparedProblem
             The native problem, and its parts.
         """
-        batch, codes = self._learn(X, Y)
+        batch, codes = self.learn(X, Y)
         parts = self._parts(batch, codes, token_weight)
-        vocabulary = self.encoder.vocabulary
-        names = () if vocabulary is None else vocabulary.__getstate__()
         problem = _native.ChainProblem(**parts)
-        return PreparedProblem(problem, {**parts, "features": names, "labels_": self.labels_})
+        features = self.encoder.identity()
+        return PreparedProblem(problem, {**parts, "features": features, "labels_": self.labels_})
 
     def make_problem(self, X: Any, Y: Any, token_weight: Any = None) -> _native.ChainProblem:
         """Make a native training problem with the features and labels that are known.
@@ -222,13 +238,53 @@ class Chain(Structure):
         check_lengths(X, Y)
         batch = self.encoder.transform(X)
         codes, _ = encode_labels(Y, self._codes)
+        return self.encoded_problem(batch, codes, token_weight)
+
+    def encoded_problem(
+        self,
+        batch: EncodedBatch,
+        codes: NDArray[np.int32] | None = None,
+        token_weight: Any = None,
+    ) -> _native.ChainProblem:
+        """Make a native problem of encoded sequences.
+
+        Parameters
+        ----------
+        batch : EncodedBatch
+            What ``encoder`` made.
+        codes : int32 array of shape (n_tokens,), optional
+            The true labels, as places in ``labels_``; needed for training.
+        token_weight : list of arrays, optional
+            As for `make_problem`.
+
+        Returns
+        -------
+        ChainProblem
+            What a solver trains, or what can be decoded.
+        """
         return _native.ChainProblem(**self._parts(batch, codes, token_weight))
 
-    def _learn(self, X: Any, Y: Any) -> tuple[EncodedBatch, NDArray[np.int32]]:
+    def learn(self, X: Any, Y: Any) -> tuple[EncodedBatch, NDArray[np.int32]]:
+        """Learn the features of X and the labels of Y, and encode both.
+
+        Parameters
+        ----------
+        X : list of sequences or ColumnTable
+            The training inputs.
+        Y : list of label sequences or LabelCodes
+            Their labels.
+
+        Returns
+        -------
+        batch : EncodedBatch
+            X in numbers.
+        codes : int32 array of shape (n_tokens,)
+            Y in numbers: places in ``labels_``.
+        """
         if Y is None:
             raise ValueError("Y is None; expected a list of label sequences, one for each of X")
         check_lengths(X, Y)
-        known = None if self.labels is None else _explicit_labels(self.labels)
+        known = None if self.labels is None else explicit_labels(self.labels)
         codes, classes = encode_labels(Y, known)
         n_labels = len(classes)
         if n_labels > MAX_LABELS:
@@ -242,16 +298,13 @@ class Chain(Structure):
         order = np.argsort(-counts, kind="stable")
         columns = np.empty(n_labels, dtype=np.intp)
         columns[order] = np.arange(n_labels)
-        cost = _cost_matrix(self.loss_spec, classes)
-        mask = _allowed_mask(self.allowed, classes)
-        encoder = FeatureEncoder()
+        cost = cost_matrix(self.loss_spec, classes)
+        mask = allowed_mask(self.allowed, classes)
+        encoder = self.encoder.fresh()
         batch = encoder.fit_transform(X)
         # From here on nothing fails: a chain is prepared as a whole or left as it was.
         self.encoder = encoder
-        self.classes_ = classes
-        self.labels_ = [classes[k] for k in order]
-        self.class_columns_ = columns
-        self._codes = {label: code for code, label in enumerate(self.labels_)}
+        self._set_labels(classes, columns)
         self._cost = None if cost is None else np.ascontiguousarray(cost[np.ix_(order, order)])
         self._mask = None
         if mask is not None:
@@ -262,6 +315,49 @@ class Chain(Structure):
                 end[order].astype(np.uint8),
             )
         return batch, columns.astype(np.int32)[codes]
+
+    def _set_labels(self, classes: list[Any], columns: NDArray[np.intp]) -> None:
+        self.classes_ = classes
+        self.class_columns_ = columns
+        self.labels_ = [classes[k] for k in np.argsort(columns)]
+        self._codes = {label: code for code, label in enumerate(self.labels_)}
+
+    @classmethod
+    def restore(
+        cls,
+        encoder: Encoder,
+        classes: list[Any],
+        columns: NDArray[np.intp],
+        mask: tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]] | None = None,
+        **options: Any,
+    ) -> Chain:
+        """Make a chain that is prepared, as a model file has it.
+
+        Parameters
+        ----------
+        encoder : FeatureEncoder or TemplateEncoder
+            It knows the features.
+        classes, columns
+            As ``classes_`` and ``class_columns_``.
+        mask : tuple of arrays or None
+            What may follow, begin and end, in the order of ``labels_``.
+        **options
+            Parameters of the constructor.
+
+        Returns
+        -------
+        Chain
+            Ready for prediction. Costs of errors are not restored: they matter in training only.
+        """
+        chain = cls(**options, encoder=encoder)
+        chain._set_labels(classes, columns)
+        chain._mask = None if mask is None else _Mask(*mask)
+        return chain
+
+    @property
+    def mask(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]] | None:
+        """What may follow, begin and end, in the order of ``labels_``; None: everything."""
+        return self._mask
 
     def _parts(
         self, batch: EncodedBatch, codes: NDArray[np.int32] | None = None, token_weight: Any = None
@@ -279,7 +375,7 @@ class Chain(Structure):
             "dense32": dense if single else None,
             "dense64": None if single else dense,
             "labels": codes,
-            "token_weight": _token_weights(token_weight, batch.lengths),
+            "token_weight": token_weights(token_weight, batch.lengths),
             "cost": self._cost,
         }
 
@@ -391,19 +487,21 @@ class Chain(Structure):
         result.reshape(self._n_rows, -1)[:, : self.n_labels] = rows
         return result
 
-    def native_weights(self, weights: Floats) -> Floats:
+    def native_weights(self, weights: Weights) -> Weights:
         """Return the weights as native code takes them: a copy only if they are not aligned.
 
         Parameters
         ----------
-        weights : array of shape (n_weights(dtype),)
+        weights : array of shape (n_weights(dtype),) or SparseWeights
             Native weights that may have been moved, for example by pickling.
 
         Returns
         -------
-        array
+        array or SparseWeights
             The same numbers, aligned.
         """
+        if isinstance(weights, _native.SparseWeights):
+            return weights
         self._check_weights(weights)
         if weights.flags.c_contiguous and weights.ctypes.data % ALIGNMENT == 0:
             return weights
@@ -432,14 +530,14 @@ class Chain(Structure):
         batch = self.encoder.transform(X)
         return _native.ChainProblem(**self._parts(batch)), batch.offsets
 
-    def predict(self, X: Any, weights: Floats, n_jobs: int = 1) -> list[Labelling]:
+    def predict(self, X: Any, weights: Weights, n_jobs: int = 1) -> list[Labelling]:
         """Return the best labelling of every sequence, within ``allowed``.
 
         Parameters
         ----------
         X : list of sequences
             The inputs; unknown features are ignored.
-        weights : array
+        weights : array or SparseWeights
             The native weights.
         n_jobs : int
             Number of threads.
@@ -449,12 +547,36 @@ class Chain(Structure):
         list of lists of labels
             One list a sequence.
         """
-        problem, offsets = self._inputs(X)
+        self._require_prepared()
+        batch = self.encoder.transform(X)
+        return _split(self._decoded(self.predict_encoded(batch, weights, n_jobs)), batch.offsets)
+
+    def predict_encoded(
+        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1
+    ) -> NDArray[np.int32]:
+        """Return the codes of the best labelling of every encoded sequence, within ``allowed``.
+
+        Parameters
+        ----------
+        batch : EncodedBatch
+            What ``encoder.transform`` made.
+        weights : array or SparseWeights
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        int32 array of shape (n_tokens,)
+            Places in ``labels_``.
+        """
+        self._require_prepared()
+        problem = self.encoded_problem(batch)
         codes, _ = problem.predict(self.native_weights(weights), n_jobs, *self._masks())
-        return _split(self._decoded(codes), offsets)
+        return codes
 
     def kbest(
-        self, X: Any, weights: Floats, k: int, n_jobs: int = 1
+        self, X: Any, weights: Weights, k: int, n_jobs: int = 1
     ) -> list[list[tuple[Labelling, float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
 
@@ -462,7 +584,7 @@ class Chain(Structure):
         ----------
         X : list of sequences
             The inputs; unknown features are ignored.
-        weights : array
+        weights : array or SparseWeights
             The native weights.
         k : int
             How many; at least 1.
@@ -485,7 +607,7 @@ class Chain(Structure):
         return [[(self._decoded(codes), float(score)) for score, codes in paths] for paths in found]
 
     def score_labellings(
-        self, X: Any, Y: Any, weights: Floats, n_jobs: int = 1
+        self, X: Any, Y: Any, weights: Weights, n_jobs: int = 1
     ) -> NDArray[np.float64]:
         """Return the score w·f(x, y) of given labellings.
 
@@ -495,7 +617,7 @@ class Chain(Structure):
             The inputs; unknown features are ignored.
         Y : list of label sequences
             Their labels, all of them known.
-        weights : array
+        weights : array or SparseWeights
             The native weights.
         n_jobs : int
             Number of threads.
@@ -511,14 +633,14 @@ class Chain(Structure):
         problem, _ = self._inputs(X)
         return problem.score(self.native_weights(weights), codes, n_jobs)
 
-    def max_marginals(self, X: Any, weights: Floats, n_jobs: int = 1) -> list[NDArray[np.float64]]:
+    def max_marginals(self, X: Any, weights: Weights, n_jobs: int = 1) -> list[NDArray[np.float64]]:
         """Return, for each token and label, the score of the best labelling with that label there.
 
         Parameters
         ----------
         X : list of sequences
             The inputs; unknown features are ignored.
-        weights : array
+        weights : array or SparseWeights
             The native weights.
         n_jobs : int
             Number of threads.
@@ -537,7 +659,7 @@ class Chain(Structure):
 
         Parameters
         ----------
-        Y : list of label sequences
+        Y : list of label sequences, or LabelCodes
             Any labels.
 
         Returns
@@ -547,6 +669,8 @@ class Chain(Structure):
         """
         self._require_prepared()
         get = self._codes.get
+        if isinstance(Y, LabelCodes):
+            return np.array([get(name, -1) for name in Y.names], dtype=np.int32)[Y.codes]
         labels = itertools.chain.from_iterable(
             y.tolist() if isinstance(y, np.ndarray) else y for y in Y
         )
@@ -670,180 +794,7 @@ class Chain(Structure):
         return unary
 
 
-# --- what users write, checked -------------------------------------------------------------------
-
-
-def _explicit_labels(labels: Any) -> dict[Any, int]:
-    """Return the labels of a user's list by place."""
-    if isinstance(labels, str | bytes | Mapping) or not hasattr(labels, "__iter__"):
-        raise TypeError(f"labels is a {type(labels).__name__}; expected a list of labels")
-    listed = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-    if not listed:
-        raise ValueError("labels is empty; expected at least one label")
-    result: dict[Any, int] = {}
-    for given in listed:
-        label = given.item() if isinstance(given, np.generic) else given
-        if not isinstance(label, Hashable):
-            raise TypeError(f"labels has the entry {label!r}, which cannot be hashed")
-        if label in result:
-            raise ValueError(f"labels has the entry {label!r} twice; expected each label once")
-        result[label] = len(result)
-    return result
-
-
-def _cost_matrix(loss: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None:
-    """Return the costs [truth][label] in the order of the classes; None for Hamming."""
-    L = len(classes)
-    if isinstance(loss, str):
-        if loss != "hamming":
-            raise ValueError(
-                f'loss is {loss!r}; expected "hamming", an (L, L) array, or a dict '
-                "{(truth, label): cost}"
-            )
-        return None
-    if isinstance(loss, Mapping):
-        cost = 1.0 - np.eye(L)
-        place = {label: k for k, label in enumerate(classes)}
-        for pair, value in loss.items():
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise ValueError(f"loss has the key {pair!r}; expected pairs (truth, label)")
-            for label in pair:
-                if label not in place:
-                    raise ValueError(
-                        f"loss has a cost of {pair!r}, but there is no label {label!r}"
-                    )
-            number = real_number(value)
-            if number is None:
-                raise TypeError(f"loss of {pair!r} is {value!r}; expected a number")
-            cost[place[pair[0]], place[pair[1]]] = number
-    else:
-        try:
-            cost = np.array(loss, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f'loss is a {type(loss).__name__}; expected "hamming", an (L, L) array of numbers, '
-                "or a dict {(truth, label): cost}"
-            ) from None
-        if cost.shape != (L, L):
-            raise ValueError(
-                f"loss has the shape {cost.shape}; expected ({L}, {L}) for the labels "
-                f"{_shown(classes)}"
-            )
-    wrong = ~np.isfinite(cost) | (cost < 0)
-    np.fill_diagonal(wrong, np.diag(cost) != 0)
-    if wrong.any():
-        a, b = (int(k) for k in np.argwhere(wrong)[0])
-        expected = "0 for the truth itself" if a == b else "a finite number that is not negative"
-        raise ValueError(
-            f"the loss of label {classes[b]!r} where {classes[a]!r} is the truth is {cost[a, b]}; "
-            f"expected {expected}"
-        )
-    return cost
-
-
-def _allowed_mask(
-    allowed: Any, classes: Sequence[Any]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None:
-    """Return what may follow, begin and end, in the order of the classes; None: everything."""
-    L = len(classes)
-    if allowed is None:
-        return None
-    if isinstance(allowed, str):
-        if allowed not in _SCHEMES:
-            raise ValueError(
-                f'allowed is {allowed!r}; expected None, "iob2", "iobes", a callable or an (L, L) '
-                "array of bools"
-            )
-        prefixes, rule = _SCHEMES[allowed]
-        for label in classes:
-            _require_scheme(label, allowed, prefixes)
-        allowed = rule
-    if callable(allowed):
-        start = np.array([bool(allowed(None, b)) for b in classes])
-        end = np.array([bool(allowed(a, None)) for a in classes])
-        pairs = (bool(allowed(a, b)) for a in classes for b in classes)
-        return np.fromiter(pairs, np.bool_, L * L).reshape(L, L), start, end
-    array = np.asarray(allowed)
-    if array.shape != (L, L):
-        raise ValueError(
-            f"allowed has the shape {array.shape}; expected ({L}, {L}) for the labels "
-            f"{_shown(classes)}"
-        )
-    if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
-        raise ValueError("allowed must hold bools: True where a label may follow another")
-    return array.astype(np.bool_), np.ones(L, np.bool_), np.ones(L, np.bool_)
-
-
-def _require_scheme(label: Any, scheme: str, prefixes: str) -> None:
-    good = isinstance(label, str) and (
-        label == "O" or (len(label) > 2 and label[0] in prefixes and label[1] == "-")
-    )
-    if not good:
-        forms = ", ".join(f"{p}-..." for p in prefixes)
-        raise ValueError(
-            f'the label {label!r} does not follow allowed="{scheme}"; expected O, {forms}'
-        )
-
-
-def _iob2(previous: str | None, following: str | None) -> bool:
-    if following is None or following[0] != "I":
-        return True
-    return previous is not None and previous[0] in "BI" and previous[1:] == following[1:]
-
-
-def _iobes(previous: str | None, following: str | None) -> bool:
-    inside = previous is not None and previous[0] in "BI"
-    if following is None or following[0] in "OBS":
-        return not inside
-    return inside and previous is not None and previous[1:] == following[1:]
-
-
-#: scheme -> (what labels begin with, which may follow each other)
-_SCHEMES: dict[str, tuple[str, Callable[[str | None, str | None], bool]]] = {
-    "iob2": ("BI", _iob2),
-    "iobes": ("BIES", _iobes),
-}
-
-
-def _token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.float32] | None:
-    """Return the weights of all tokens one after the other, checked."""
-    if token_weight is None:
-        return None
-    try:
-        rows = [np.asarray(row, dtype=np.float64) for row in token_weight]
-    except (TypeError, ValueError):
-        raise TypeError("token_weight must be a list of lists of numbers, one a token") from None
-    if len(rows) != len(lengths):
-        raise ValueError(
-            f"token_weight has {len(rows)} sequences and X has {len(lengths)}; expected as many"
-        )
-    for i, (row, length) in enumerate(zip(rows, lengths.tolist(), strict=True)):
-        if row.shape != (length,):
-            raise ValueError(
-                f"token_weight of sequence {i} has the shape {row.shape}; expected ({length},), "
-                "one number for each token"
-            )
-    flat = np.concatenate(rows)
-    with np.errstate(over="ignore"):  # what does not fit is found and named below
-        weights = flat.astype(np.float32)
-    wrong = ~np.isfinite(weights) | (weights < 0)
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        i = int(np.searchsorted(offsets, k, side="right")) - 1
-        raise ValueError(
-            f"token_weight of sequence {i}, token {k - int(offsets[i])} is {flat[k]}; expected a "
-            "finite number that is not negative"
-        )
-    return weights
-
-
 # --- small helpers -------------------------------------------------------------------------------
-
-
-def _shown(classes: Sequence[Any], most: int = 10) -> str:
-    shown = ", ".join(map(repr, classes[:most]))
-    return f"[{shown}{', ...' if len(classes) > most else ''}]"
 
 
 def _split(labels: Labelling, offsets: NDArray[np.int64]) -> list[Labelling]:

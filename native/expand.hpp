@@ -1,0 +1,387 @@
+// Column tables -> features of their tokens, by a template.
+//
+// Tokens are done in blocks: first the hashes of all atoms of the block, then line after line of
+// the template, so that a loop is over thousands of tokens with everything else fixed.
+//
+// Learning what features there are: lines that cannot give the same feature have an index each, and
+// threads share these groups of lines without locks; the numbers that features get at the end (by
+// first token, then line) do not depend on the number of threads.
+#pragma once
+
+#include <numeric>
+
+#include "parallel.hpp"
+#include "template_program.hpp"
+
+namespace mm {
+
+// A template applied to a table. `columns[k]` is the column of the table that the template calls k.
+class Expansion {
+ public:
+  static constexpr std::size_t kBlock = 8192;  // tokens
+  static constexpr std::uint32_t kNone = FeatureIndex::npos;
+
+  Expansion(const TemplateProgram& program, const ColumnTable& table, std::vector<std::size_t> columns)
+      : program_(program), table_(table), columns_(std::move(columns)) {
+    if (columns_.size() < program.n_columns()) throw BadInput("the template needs more columns");
+    for (const std::size_t c : columns_) {
+      if (c >= table.n_columns()) throw BadInput("the table has no column " + std::to_string(c));
+    }
+    if (table.n_tokens() >= kNone) throw BadInput("there are more tokens than the index type holds");
+  }
+
+  const TemplateProgram& program() const { return program_; }
+  const ColumnTable& table() const { return table_; }
+
+  // A thread's memory for one block of whole sequences.
+  struct Block {
+    std::size_t first = 0, last = 0;                // sequences
+    std::size_t begin = 0, size = 0;                // tokens
+    std::vector<std::vector<std::uint64_t>> atoms;  // [atom][token]
+    std::vector<Fingerprint> fingerprints;          // [token] of the line at hand; 0: no feature
+    std::string scratch;
+  };
+
+  // The block that begins with sequence i and ends before `end`.
+  void begin_block(Block& block, std::size_t i, std::size_t end) const {
+    const auto offsets = table_.offsets();
+    block.first = i;
+    block.begin = std::size_t(offsets[i]);
+    while (i < end && (i == block.first || std::size_t(offsets[i + 1]) - block.begin <= kBlock)) ++i;
+    block.last = i;
+    block.size = std::size_t(offsets[i]) - block.begin;
+    block.atoms.resize(program_.atoms().size());
+    for (auto& hashes : block.atoms) hashes.clear();
+  }
+
+  // Fills block.fingerprints with the features of one line.
+  void expand_line(Block& block, const TemplateProgram::Line& line) const {
+    for (const auto& operand : line.operands) load_atom(block, operand.atom);
+    block.fingerprints.resize(block.size);
+    const auto offsets = table_.offsets();
+    bool relative = true;
+    std::int64_t left = 0, right = 0;  // how far the line looks
+    for (const auto& operand : line.operands) {
+      relative = relative && operand.mode == TemplatePiece::Mode::kRelative;
+      left = std::max<std::int64_t>(left, -operand.offset);
+      right = std::max<std::int64_t>(right, operand.offset);
+    }
+    for (std::size_t i = block.first; i < block.last; ++i) {
+      const std::int64_t n = offsets[i + 1] - offsets[i];
+      const std::size_t at = std::size_t(offsets[i]) - block.begin;
+      const std::int64_t from = relative ? std::min(left, n) : n;
+      const std::int64_t to = relative ? std::max(from, n - right) : n;
+      for (std::int64_t t = 0; t < from; ++t) block.fingerprints[at + std::size_t(t)] = slow(block, line, at, n, t);
+      if (from < to) inner(block, line, at, std::size_t(from), std::size_t(to));
+      for (std::int64_t t = to; t < n; ++t) block.fingerprints[at + std::size_t(t)] = slow(block, line, at, n, t);
+    }
+  }
+
+  // The name of the feature that a line gives a token: the line with the values put in.
+  void append_name(std::size_t sequence, std::size_t token, std::size_t line, std::string& out, std::string& scratch) const {
+    const auto offsets = table_.offsets();
+    const std::int64_t begin = offsets[sequence], n = offsets[sequence + 1] - begin;
+    std::size_t operand = 0;
+    for (const TemplatePiece& piece : program_.lines()[line].pieces) {
+      if (piece.kind == '=') {
+        out.append(piece.argument);
+        continue;
+      }
+      const auto& op = program_.lines()[line].operands[operand++];
+      const TemplateProgram::Atom& atom = program_.atoms()[op.atom];
+      const std::int64_t at = position(op, std::size_t(begin), n, std::int64_t(token) - begin);
+      const auto value = at < 0     ? TemplateProgram::marker(atom, at, scratch)
+                         : at >= n  ? TemplateProgram::marker(atom, at - n + 1, scratch)
+                                    : TemplateProgram::value(atom, cell(std::size_t(begin + at), atom.column), scratch);
+      if (value) out.append(*value);
+    }
+  }
+
+ private:
+  std::string_view cell(std::size_t token, std::size_t column) const { return table_.cell(token, columns_[column]); }
+
+  void load_atom(Block& block, std::uint32_t a) const {
+    auto& hashes = block.atoms[a];
+    if (!hashes.empty()) return;
+    const TemplateProgram::Atom& atom = program_.atoms()[a];
+    hashes.resize(block.size);
+    for (std::size_t k = 0; k < block.size; ++k) {
+      hashes[k] = TemplateProgram::hash_value(TemplateProgram::value(atom, cell(block.begin + k, atom.column), block.scratch));
+    }
+  }
+
+  // The token that an operand looks at, counted from the beginning of its sequence; may be outside.
+  std::int64_t position(const TemplateProgram::Operand& op, std::size_t begin, std::int64_t n, std::int64_t t) const {
+    switch (op.mode) {
+      case TemplatePiece::Mode::kRelative: return t + op.offset;
+      case TemplatePiece::Mode::kAbsolute: return op.offset < 0 ? n + op.offset : op.offset - 1;
+      default: return t + leading_number(cell(begin + std::size_t(t), std::size_t(op.offset)));
+    }
+  }
+
+  static std::int64_t leading_number(std::string_view text) {
+    std::size_t k = 0;
+    while (k < text.size() && (text[k] == ' ' || (text[k] >= '\t' && text[k] <= '\r'))) ++k;
+    const bool negative = k < text.size() && text[k] == '-';
+    if (k < text.size() && (text[k] == '-' || text[k] == '+')) ++k;
+    std::int64_t number = 0;
+    for (; k < text.size() && text[k] >= '0' && text[k] <= '9'; ++k) {
+      number = std::min<std::int64_t>(number * 10 + (text[k] - '0'), std::int64_t{1} << 40);
+    }
+    return negative ? -number : number;
+  }
+
+  static Fingerprint finish(Fingerprint x) { return x != 0 ? x : 1; }
+
+  Fingerprint slow(Block& block, const TemplateProgram::Line& line, std::size_t at, std::int64_t n, std::int64_t t) const {
+    Fingerprint x = line.seed;
+    for (const auto& op : line.operands) {
+      const std::int64_t p = position(op, block.begin + at, n, t);
+      const std::uint64_t h = p < 0    ? program_.marker_hash(op.atom, p, block.scratch)
+                              : p >= n ? program_.marker_hash(op.atom, p - n + 1, block.scratch)
+                                       : block.atoms[op.atom][at + std::size_t(p)];
+      if (h == 0) return 0;
+      x = TemplateProgram::join(x, h);
+    }
+    return finish(x);
+  }
+
+  // Tokens whose neighbours, as far as the line looks, are all within the sequence.
+  void inner(Block& block, const TemplateProgram::Line& line, std::size_t at, std::size_t from, std::size_t to) const {
+    Fingerprint* out = block.fingerprints.data() + at;
+    std::fill(out + from, out + to, line.seed);
+    for (const auto& op : line.operands) {
+      const std::uint64_t* h = block.atoms[op.atom].data() + at + op.offset;
+      for (std::size_t t = from; t < to; ++t) {
+        out[t] = out[t] == 0 || h[t] == 0 ? 0 : finish(TemplateProgram::join(out[t], h[t]));
+      }
+    }
+  }
+
+  const TemplateProgram& program_;
+  const ColumnTable& table_;
+  std::vector<std::size_t> columns_;
+};
+
+// ---- rows of features ---------------------------------------------------------------------------
+
+// The features of some tokens as compressed rows; ids ascend within a token.
+struct FeatureRows {
+  std::vector<std::int64_t> indptr{0};
+  std::vector<std::uint32_t> indices;
+
+  // Sorts what was put behind the last row and makes it a row.
+  void end_row() {
+    std::uint32_t* begin = indices.data() + indptr.back();
+    std::uint32_t* end = indices.data() + indices.size();
+    if (end - begin > 48) {
+      std::sort(begin, end);
+    } else {
+      for (std::uint32_t* i = begin; i < end; ++i) {  // short, and often nearly sorted
+        const std::uint32_t id = *i;
+        std::uint32_t* j = i;
+        for (; j > begin && j[-1] > id; --j) *j = j[-1];
+        *j = id;
+      }
+    }
+    indices.resize(std::size_t(std::unique(begin, end) - indices.data()));  // hashing may join two
+    indptr.push_back(static_cast<std::int64_t>(indices.size()));
+  }
+};
+
+// Shares of tokens, joined in order.
+inline FeatureRows join_rows(std::vector<FeatureRows>& shares) {
+  FeatureRows all = std::move(shares[0]);
+  std::size_t rows = all.indptr.size(), entries = all.indices.size();
+  for (std::size_t k = 1; k < shares.size(); ++k) rows += shares[k].indptr.size() - 1, entries += shares[k].indices.size();
+  all.indptr.reserve(rows);
+  all.indices.reserve(entries);
+  for (std::size_t k = 1; k < shares.size(); ++k) {
+    const auto shift = static_cast<std::int64_t>(all.indices.size());
+    for (std::size_t t = 1; t < shares[k].indptr.size(); ++t) all.indptr.push_back(shares[k].indptr[t] + shift);
+    all.indices.insert(all.indices.end(), shares[k].indices.begin(), shares[k].indices.end());
+    shares[k] = FeatureRows();
+  }
+  all.indices.shrink_to_fit();
+  return all;
+}
+
+// Shares of the sequences with about as many tokens each.
+inline std::vector<std::size_t> cut_sequences(std::span<const std::int64_t> offsets, std::size_t shares) {
+  std::vector<std::size_t> cuts{0};
+  for (std::size_t k = 1; k < shares; ++k) {
+    const auto want = static_cast<std::int64_t>(double(offsets.back()) * double(k) / double(shares));
+    const auto at = std::lower_bound(offsets.begin(), offsets.end() - 1, want);
+    cuts.push_back(std::max(cuts.back(), std::size_t(at - offsets.begin())));
+  }
+  cuts.push_back(offsets.size() - 1);
+  return cuts;
+}
+
+// Rows of all tokens, where number(fingerprint) says which feature it is, kNone if none.
+// prefetch(fingerprint) is called some time before.
+template <class Prefetch, class Number>
+FeatureRows expand_rows(const Expansion& expansion, int threads, Prefetch&& prefetch, Number&& number) {
+  const auto& lines = expansion.program().lines();
+  const auto offsets = expansion.table().offsets();
+  const std::size_t shares = n_shares(threads, expansion.table().n_sequences());
+  const std::vector<std::size_t> cuts = cut_sequences(offsets, shares);
+  std::vector<FeatureRows> rows(shares);
+  run_shares(shares, [&](std::size_t share) {
+    FeatureRows& mine = rows[share];
+    const std::size_t tokens = std::size_t(offsets[cuts[share + 1]] - offsets[cuts[share]]);
+    mine.indptr.reserve(tokens + 1);
+    mine.indices.reserve(tokens * lines.size());
+    Expansion::Block block;
+    std::vector<std::uint32_t> ids;  // [line][token]
+    for (std::size_t i = cuts[share]; i < cuts[share + 1]; i = block.last) {
+      expansion.begin_block(block, i, cuts[share + 1]);
+      ids.resize(lines.size() * block.size);
+      for (std::size_t j = 0; j < lines.size(); ++j) {
+        expansion.expand_line(block, lines[j]);
+        const Fingerprint* x = block.fingerprints.data();
+        std::uint32_t* out = ids.data() + j * block.size;
+        constexpr std::size_t kAhead = 24;
+        for (std::size_t t = 0; t < std::min(kAhead, block.size); ++t) prefetch(x[t]);
+        for (std::size_t t = 0; t < block.size; ++t) {
+          if (t + kAhead < block.size) prefetch(x[t + kAhead]);
+          out[t] = x[t] == 0 ? Expansion::kNone : number(x[t]);
+        }
+      }
+      for (std::size_t t = 0; t < block.size; ++t) {
+        for (std::size_t j = 0; j < lines.size(); ++j) {
+          const std::uint32_t id = ids[j * block.size + t];
+          if (id != Expansion::kNone) mine.indices.push_back(id);
+        }
+        mine.end_row();
+      }
+    }
+  });
+  return join_rows(rows);
+}
+
+inline FeatureRows expand_known(const Expansion& expansion, const FeatureIndex& index, int threads) {
+  return expand_rows(
+      expansion, threads, [&](Fingerprint x) { index.prefetch(x); }, [&](Fingerprint x) { return index.find(x); });
+}
+
+inline FeatureRows expand_hashed(const Expansion& expansion, unsigned bits, int threads) {
+  return expand_rows(
+      expansion, threads, [](Fingerprint) {}, [bits](Fingerprint x) { return static_cast<std::uint32_t>(x >> (64 - bits)); });
+}
+
+// ---- learning the features ----------------------------------------------------------------------
+
+struct LearnedFeatures {
+  FeatureRows rows;
+  std::vector<Fingerprint> fingerprints;  // [feature]
+  std::vector<std::uint32_t> token;       // [feature] where it was seen first,
+  std::vector<std::uint32_t> line;        // and by which line of the template: for its name
+};
+
+// All features that occur at least min_count times, numbered by first token, then line.
+inline LearnedFeatures expand_learning(const Expansion& expansion, std::size_t min_count, int threads) {
+  const auto& lines = expansion.program().lines();
+  const std::size_t n_lines = lines.size(), n_tokens = expansion.table().n_tokens();
+  const std::size_t n_sequences = expansion.table().n_sequences();
+  // A feature of a group: its fingerprint, where it was seen first, how often, its final number.
+  struct Feature {
+    Fingerprint fingerprint;
+    std::uint32_t token, line, count, number;
+  };
+  struct Group {
+    Fingerprint seed;
+    std::vector<std::size_t> lines;
+    std::vector<Feature> features;
+  };
+  std::vector<Group> groups;
+  std::vector<std::size_t> group_of(n_lines);
+  for (std::size_t j = 0; j < n_lines; ++j) {
+    std::size_t g = 0;
+    while (g < groups.size() && groups[g].seed != lines[j].seed) ++g;
+    if (g == groups.size()) groups.push_back({lines[j].seed, {}, {}});
+    groups[g].lines.push_back(j);
+    group_of[j] = g;
+  }
+  std::vector<std::vector<std::uint32_t>> ids(n_lines);  // [line][token] feature of the line's group
+  const std::size_t workers = n_shares(threads, groups.size());
+  run_shares(workers, [&](std::size_t worker) {
+    Expansion::Block block;
+    std::vector<FeatureIndex> index(groups.size());
+    for (std::size_t i = 0; i < n_sequences; i = block.last) {
+      expansion.begin_block(block, i, n_sequences);
+      for (std::size_t g = worker; g < groups.size(); g += workers) {
+        for (const std::size_t j : groups[g].lines) {
+          expansion.expand_line(block, lines[j]);
+          ids[j].reserve(n_tokens);
+          const Fingerprint* x = block.fingerprints.data();
+          constexpr std::size_t kAhead = 16;
+          for (std::size_t t = 0; t < block.size; ++t) {
+            if (t + kAhead < block.size) index[g].prefetch(x[t + kAhead]);
+            if (x[t] == 0) {
+              ids[j].push_back(Expansion::kNone);
+              continue;
+            }
+            const std::uint32_t id = index[g].add(x[t]).next_id - 1;
+            if (id == groups[g].features.size()) {
+              groups[g].features.push_back({x[t], std::uint32_t(block.begin + t), std::uint32_t(j), 0, Expansion::kNone});
+            }
+            ids[j].push_back(id);
+          }
+        }
+      }
+    }
+    for (std::size_t g = worker; g < groups.size(); g += workers) {
+      index[g].for_each([&](const FeatureIndex::Slot& slot) { groups[g].features[slot.next_id - 1].count = slot.count; });
+    }
+  });
+  LearnedFeatures learned;
+  // The features of a group of one line stand in the order of their tokens, so that one walk over
+  // the tokens numbers them all; those of other groups are brought into that order first.
+  std::vector<std::vector<std::uint32_t>> order(groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const auto& features = groups[g].features;
+    order[g].resize(features.size());
+    std::iota(order[g].begin(), order[g].end(), 0u);
+    if (groups[g].lines.size() == 1) continue;
+    std::sort(order[g].begin(), order[g].end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(features[a].token, a) < std::pair(features[b].token, b);
+    });
+  }
+  std::vector<std::size_t> cursor(groups.size(), 0);
+  for (std::size_t t = 0; t < n_tokens; ++t) {
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      for (; cursor[g] < order[g].size(); ++cursor[g]) {
+        Feature& feature = groups[g].features[order[g][cursor[g]]];
+        if (feature.token != t) break;
+        if (feature.count < min_count) continue;
+        if (learned.fingerprints.size() + 1 >= Expansion::kNone) throw BadInput("there are more features than the index type holds");
+        feature.number = static_cast<std::uint32_t>(learned.fingerprints.size());
+        learned.fingerprints.push_back(feature.fingerprint);
+        learned.token.push_back(feature.token);
+        learned.line.push_back(feature.line);
+      }
+    }
+  }
+  const std::size_t shares = n_shares(threads, n_tokens);
+  std::vector<FeatureRows> rows(shares);
+  run_shares(shares, [&](std::size_t share) {
+    FeatureRows& mine = rows[share];
+    const std::size_t begin = n_tokens * share / shares, end = n_tokens * (share + 1) / shares;
+    mine.indptr.reserve(end - begin + 1);
+    mine.indices.reserve((end - begin) * n_lines);
+    for (std::size_t t = begin; t < end; ++t) {
+      for (std::size_t j = 0; j < n_lines; ++j) {
+        if (ids[j][t] == Expansion::kNone) continue;
+        const std::uint32_t number = groups[group_of[j]].features[ids[j][t]].number;
+        if (number != Expansion::kNone) mine.indices.push_back(number);
+      }
+      mine.end_row();
+    }
+  });
+  ids.clear();
+  learned.rows = join_rows(rows);
+  return learned;
+}
+
+}  // namespace mm

@@ -1,0 +1,46 @@
+// Rows of features whose numbers change: rare ones dropped, or all of them hashed.
+#pragma once
+
+#include "common.hpp"
+
+namespace mm {
+
+struct Rows {
+  std::vector<std::int64_t> indptr{0};
+  std::vector<std::uint32_t> indices;
+  std::vector<float> values;  // empty: all ones
+};
+
+// number[old] is the new number, 0xFFFFFFFF: drop it. Where two features of a token become one,
+// their values are added; without values, it is there once.
+inline Rows renumber(std::span<const std::int64_t> indptr, std::span<const std::uint32_t> indices, const float* values,
+                     std::span<const std::uint32_t> number) {
+  constexpr std::uint32_t kDrop = 0xFFFFFFFFu;
+  Rows out;
+  out.indptr.reserve(indptr.size());
+  out.indices.reserve(indices.size());
+  if (values != nullptr) out.values.reserve(indices.size());
+  std::vector<std::pair<std::uint32_t, float>> row;
+  for (std::size_t t = 0; t + 1 < indptr.size(); ++t) {
+    row.clear();
+    for (std::int64_t e = indptr[t]; e < indptr[t + 1]; ++e) {
+      const std::uint32_t old = indices[std::size_t(e)];
+      if (old >= number.size()) throw BadInput("a feature has no number");
+      if (number[old] != kDrop) row.emplace_back(number[old], values != nullptr ? values[e] : 1.0f);
+    }
+    std::sort(row.begin(), row.end());
+    const std::size_t begin = out.indices.size();
+    for (const auto& [id, value] : row) {
+      if (out.indices.size() > begin && out.indices.back() == id) {
+        if (values != nullptr) out.values.back() += value;
+        continue;
+      }
+      out.indices.push_back(id);
+      if (values != nullptr) out.values.push_back(value);
+    }
+    out.indptr.push_back(std::int64_t(out.indices.size()));
+  }
+  return out;
+}
+
+}  // namespace mm

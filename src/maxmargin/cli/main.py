@@ -1,0 +1,165 @@
+"""The command ``maxmargin``: finds the subcommand, runs it, and turns failures into one line.
+
+A subcommand is a module of this folder with two functions: ``configure(parser)`` adds its options,
+and ``run(options)`` does the work and returns an exit code and a summary, which ``--json`` prints.
+A module imports what is large (NumPy, the library) in ``run`` only, so that ``--help`` and errors
+come at once.
+
+Exit codes: 0 done, 1 a fault of maxmargin itself, 2 bad input or usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+__all__ = ["main"]
+
+#: Subcommand -> (module, what it does in one line).
+COMMANDS = {
+    "train": ("train", "learn a tagger from a file of tagged sequences"),
+    "tag": ("tag", "tag a file, or standard input, with a model"),
+    "eval": ("evaluate", "score a model on a tagged file, as conlleval does"),
+    "info": ("info", "what a model holds: sizes, certificate, strongest weights"),
+    "convert": ("convert", "turn files of one format into another"),
+    "template": ("template", "print a built-in feature template, to read or to edit"),
+    "demo": ("demo", "read handwritten dates: real data, end to end, with a picture"),
+}
+
+EPILOG = """\
+first steps:
+  maxmargin demo
+  maxmargin train train.tsv -m model.mm --template words
+  maxmargin eval  -m model.mm test.tsv
+  maxmargin tag   -m model.mm < new.tsv > tagged.tsv
+
+"maxmargin COMMAND --help" explains the options of a command. Every command understands --json: one
+JSON object as the last line of standard output. Exit codes: 0 done, 2 bad input, 130 interrupted.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def _parser(command: str | None) -> argparse.ArgumentParser:
+    """Make the parser; only the named subcommand gets its options, which saves its imports."""
+    parser = _Parser(
+        prog="maxmargin",
+        description="Large-margin learning of structured outputs: taggers with a certificate.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    for name, (module, summary) in COMMANDS.items():
+        sub = subparsers.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if name == command:
+            import_module(f"maxmargin.cli.{module}").configure(sub)
+            sub.add_argument(
+                "--json",
+                action="store_true",
+                help="print a JSON object as the last line of standard output",
+            )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str or None
+        The arguments; None: those of the process.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = next((a for a in arguments if not a.startswith("-")), None)
+    parser = _parser(command)
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as end:  # after --help or a usage error, which argparse has told
+        return int(end.code or 0)
+    if options.version:
+        import maxmargin
+
+        print(f"maxmargin {maxmargin.__version__}")
+        return 0
+    if options.command is None:
+        parser.print_help()
+        return 0
+    name = f"maxmargin {options.command}"
+    module = import_module(f"maxmargin.cli.{COMMANDS[options.command][0]}")
+    try:
+        code, summary = module.run(options)
+        if options.json:
+            import json
+
+            print(json.dumps(_plain(summary), allow_nan=False), flush=True)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _fail(name, "interrupted", 130)
+    except BrokenPipeError:
+        # The reader of a pipe has seen enough. Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError as error:
+        return _fail(name, str(error) or "out of memory", 2)
+    except OSError as error:
+        return _fail(name, _describe(error), 2)
+    except (ValueError, TypeError) as error:
+        return _fail(name, str(error), 2)
+    except Exception as error:
+        if os.environ.get("MAXMARGIN_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        return _fail(name, f"a fault of maxmargin, please report it: {what}", 1)
+    return int(code)
+
+
+def _fail(name: str, message: str, code: int) -> int:
+    if os.environ.get("MAXMARGIN_DEBUG") and code != 130:
+        import traceback
+
+        traceback.print_exc()
+    print(f"{name}: error: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _describe(error: OSError) -> str:
+    """Put a failure of the system into words: the file first."""
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    name = error.filename
+    text = os.fsdecode(name) if isinstance(name, str | bytes) else str(name)
+    return f"{text}: {error.strerror[0].lower()}{error.strerror[1:]}"
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy numbers into Python's, and what is no number into null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

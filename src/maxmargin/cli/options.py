@@ -1,0 +1,264 @@
+"""Options that several subcommands have, and the files that they name."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maxmargin.features.columns import ColumnTable
+    from maxmargin.features.encode import FeatureEncoder
+    from maxmargin.features.items import Items
+    from maxmargin.features.template_encoder import TemplateEncoder
+
+__all__ = [
+    "FORMATS",
+    "add_reading",
+    "add_threads",
+    "at_least",
+    "load_function",
+    "make_encoder",
+    "note",
+    "number",
+    "read_data",
+]
+
+FORMATS = ("conll", "crfsuite", "svmhmm", "conllu")
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Make a type for argparse: an integer that is not too small."""
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least {least}")
+        return value
+
+    return convert
+
+
+def number(
+    low: float, high: float = float("inf"), *, open_low: bool = False
+) -> Callable[[str], float]:
+    """Make a type for argparse: a finite number within bounds."""
+
+    def convert(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        inside = (low < value if open_low else low <= value) and value <= high
+        if not inside or value in (float("inf"), -float("inf")):
+            bound = f"{'above' if open_low else 'of at least'} {low:g}"
+            upper = "" if high == float("inf") else f" and at most {high:g}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number {bound}{upper}")
+        return value
+
+    return convert
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """Add ``--threads``."""
+    parser.add_argument(
+        "--threads",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="threads to use; the result does not depend on it (default: 1)",
+    )
+
+
+def add_reading(parser: argparse.ArgumentParser, *, labels: bool = True) -> None:
+    """Add the options that tell how to read a file of sequences."""
+    group = parser.add_argument_group("how to read the files (gzip is recognised, - is a pipe)")
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=None,
+        help="conll: one token a line, columns between tabs or spaces, a blank line between "
+        "sequences (the default); crfsuite: label TAB attribute[:value] ...; svmhmm: TAG qid:N "
+        "feature:value ...; conllu: CoNLL-U, see --columns",
+    )
+    if labels:
+        group.add_argument(
+            "--label-column",
+            type=int,
+            default=-1,
+            metavar="K",
+            help="column of the labels, counted from 0; -1 is the last (default: the last)",
+        )
+    group.add_argument(
+        "--columns",
+        default="form,upos",
+        metavar="NAMES",
+        help="of CoNLL-U: which columns to take, in this order, such as form,lemma,feats.Case,upos "
+        "(default: form,upos)",
+    )
+    group.add_argument(
+        "--separator",
+        choices=("auto", "tab", "space"),
+        default="auto",
+        help="what stands between columns (default: tabs if the first line has one)",
+    )
+    group.add_argument(
+        "--comments",
+        metavar="PREFIX",
+        default=None,
+        help="skip lines that begin with this (default: every line is a token)",
+    )
+
+
+def read_data(
+    path: str, options: argparse.Namespace, vocabulary: Any = None
+) -> ColumnTable | Items:
+    """Read a file of sequences as the options say.
+
+    Parameters
+    ----------
+    path : str
+        The file; "-" is standard input.
+    options : argparse.Namespace
+        With the options of `add_reading`.
+    vocabulary : Vocabulary or None
+        Of item files: the features that exist. None: all of them do.
+
+    Returns
+    -------
+    ColumnTable or Items
+        Columns, or features that are expanded already.
+    """
+    kind = options.format or "conll"
+    if kind == "crfsuite":
+        from maxmargin.io.crfsuite import read_crfsuite
+
+        return read_crfsuite(path, vocabulary)
+    if kind == "svmhmm":
+        from maxmargin.io.svmhmm import read_svmhmm
+
+        return read_svmhmm(path, vocabulary)
+    from maxmargin.io.columns import parse_columns
+    from maxmargin.io.text import name_of, read_bytes
+
+    data, source = read_bytes(path), name_of(path)
+    if kind == "conllu":
+        from maxmargin.io.conllu import conllu_to_columns
+
+        data = conllu_to_columns(data, options.columns.split(","), source)
+        return parse_columns(data, source, separator="tab")
+    try:
+        return parse_columns(
+            data, source, separator=options.separator, comment=options.comments
+        )
+    except ValueError as error:
+        hint = _looks_like(data)
+        if hint is None or options.format is not None:
+            raise
+        raise ValueError(f"{error} (it looks like {hint}: try --format {hint})") from None
+
+
+def _looks_like(data: bytes) -> str | None:
+    """Guess the format of a file that is no column file."""
+    first = [line for line in data[:4096].split(b"\n") if line.strip()][:1]
+    if not first:
+        return None
+    if b" qid:" in first[0]:
+        return "svmhmm"
+    if first[0].startswith((b"# sent_id", b"# text", b"# newdoc")):
+        return "conllu"
+    return None
+
+
+def load_function(spec: str) -> Callable[[Any], Any]:
+    """Import the function that ``module:function`` or ``file.py:function`` names.
+
+    Parameters
+    ----------
+    spec : str
+        What was given as template.
+
+    Returns
+    -------
+    callable
+        The function.
+    """
+    import importlib
+    import importlib.util
+
+    place, _, name = spec.rpartition(":")
+    if place.endswith(".py"):
+        description = importlib.util.spec_from_file_location("maxmargin_template", place)
+        if description is None or description.loader is None:
+            raise ValueError(f"{place}: cannot be read as Python")
+        module = importlib.util.module_from_spec(description)
+        try:
+            description.loader.exec_module(module)
+        except (SyntaxError, ImportError, NameError) as error:
+            raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
+    else:
+        try:
+            module = importlib.import_module(place)
+        except ImportError as error:
+            raise ValueError(f"template {spec}: {error}") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise ValueError(f"template {spec}: {place} has no function {name!r}")
+    return function  # type: ignore[no-any-return]
+
+
+def is_function(spec: str) -> bool:
+    """Whether a template names a Python function: ``module:function`` or ``file.py:function``."""
+    place, colon, name = spec.rpartition(":")
+    return bool(colon) and name.isidentifier() and (
+        place.endswith(".py") or all(part.isidentifier() for part in place.split("."))
+    )
+
+
+def make_encoder(
+    spec: str | None,
+    data: ColumnTable | Items,
+    label_column: int | None,
+    *,
+    min_count: int = 1,
+    hash_bits: int | None = None,
+    threads: int = 1,
+) -> FeatureEncoder | TemplateEncoder:
+    """Make the encoder for a file: by a template, by a function, or for expanded features."""
+    from maxmargin.features.columns import ColumnTable
+    from maxmargin.features.encode import FeatureEncoder
+
+    if not isinstance(data, ColumnTable):
+        if spec is not None:
+            raise ValueError(
+                "--template is for columns; the features of crfsuite and svmhmm files are expanded"
+            )
+        return FeatureEncoder(min_count=min_count, hash_bits=hash_bits)
+    if spec is not None and is_function(spec):
+        from maxmargin.features.function_encoder import FunctionEncoder
+
+        return FunctionEncoder(
+            load_function(spec),
+            label_column=label_column,
+            min_count=min_count,
+            hash_bits=hash_bits,
+        )
+    from maxmargin.features.template import Template
+    from maxmargin.features.template_encoder import TemplateEncoder
+
+    return TemplateEncoder(
+        Template.load(spec or "words"),
+        label_column=label_column,
+        min_count=min_count,
+        hash_bits=hash_bits,
+        threads=threads,
+    )
+
+
+def note(text: str) -> None:
+    """Tell something on standard error."""
+    print(text, file=sys.stderr)

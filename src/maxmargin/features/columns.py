@@ -1,0 +1,178 @@
+"""Tables of columns: one token a row, sequences one after the other, as column files hold them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from maxmargin._native import Columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ColumnTable", "LabelCodes"]
+
+
+class LabelCodes(NamedTuple):
+    """The labels of all tokens, as numbers.
+
+    Attributes
+    ----------
+    codes : int32 array of shape (n_tokens,)
+        The label of each token, as a place in ``names``.
+    names : list
+        The labels.
+    offsets : int64 array of shape (n_sequences + 1,)
+        The first token of each sequence.
+    """
+
+    codes: NDArray[np.int32]
+    names: list[Any]
+    offsets: NDArray[np.int64]
+
+    def sequences(self) -> list[list[Any]]:
+        """Return the labels as lists, one a sequence."""
+        labels = [self.names[k] for k in self.codes.tolist()]
+        ends = self.offsets.tolist()
+        return [labels[a:b] for a, b in itertools.pairwise(ends)]
+
+
+class ColumnTable:
+    """A column file in memory; what `SequenceTagger` with a template takes as ``X``.
+
+    Parameters
+    ----------
+    native : Columns
+        The parsed text.
+    source : str
+        What messages call it, for example the name of its file.
+
+    Attributes
+    ----------
+    n_tokens, n_sequences, n_columns : int
+        How many there are.
+    offsets : int64 array of shape (n_sequences + 1,)
+        The first token of each sequence.
+
+    Examples
+    --------
+    >>> table = ColumnTable.from_rows([[("dogs", "N"), ("bark", "V")]])
+    >>> table.n_columns
+    2
+    >>> table.labels(1).names
+    ['N', 'V']
+    """
+
+    __slots__ = ("native", "offsets", "source")
+
+    def __init__(self, native: Columns, source: str = "X") -> None:
+        self.native = native
+        self.source = source
+        self.offsets: NDArray[np.int64] = native.offsets
+
+    @classmethod
+    def from_rows(cls, X: Any, source: str = "X") -> ColumnTable:
+        """Make a table of Python lists.
+
+        Parameters
+        ----------
+        X : list of sequences
+            A sequence is a list of tokens; a token is a list of str, one for each column, or one
+            str.
+        source : str
+            What messages call it.
+
+        Returns
+        -------
+        ColumnTable
+            The table.
+        """
+        return cls(Columns.from_rows(X), source)
+
+    def __len__(self) -> int:
+        return self.native.n_sequences
+
+    def __repr__(self) -> str:
+        return (
+            f"<ColumnTable {self.source}: {self.n_sequences} sequences, {self.n_tokens} tokens, "
+            f"{self.n_columns} columns>"
+        )
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens."""
+        return self.native.n_tokens
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return self.native.n_sequences
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.native.n_columns
+
+    def column_index(self, column: int, what: str = "column") -> int:
+        """Return the number of a column counted from 0; negative ones count from the end.
+
+        Parameters
+        ----------
+        column : int
+            Which column.
+        what : str
+            What it is for, for messages.
+
+        Returns
+        -------
+        int
+            From 0 to ``n_columns - 1``.
+        """
+        n = self.n_columns
+        if not -n <= column < n:
+            raise ValueError(
+                f"{self.source}: {what} {column} is out of range; expected 0 to {n - 1} "
+                f"(or -1 for the last), as there are {n} columns"
+            )
+        return column % n
+
+    def labels(self, column: int = -1) -> LabelCodes:
+        """Return the values of a column as labels.
+
+        Parameters
+        ----------
+        column : int
+            Which column; negative ones count from the end.
+
+        Returns
+        -------
+        LabelCodes
+            One code for each token.
+        """
+        column = self.column_index(column, "label column")
+        codes, names = self.native.codes(column)
+        if "" in names:
+            token = int(np.argmax(codes == names.index("")))
+            raise ValueError(
+                f"{self.source}: line {self.native.line_of(token)}, column {column}: found "
+                "nothing; expected a label"
+            )
+        return LabelCodes(codes, names, self.offsets)
+
+    def rows(self, columns: list[int] | None = None) -> list[list[list[str]]]:
+        """Return the cells as Python lists.
+
+        Parameters
+        ----------
+        columns : list of int or None
+            Which columns; None: all.
+
+        Returns
+        -------
+        list of lists of lists of str
+            One list a sequence, one a token, one str a column.
+        """
+        which = list(range(self.n_columns)) if columns is None else columns
+        return [self.native.rows(i, which) for i in range(self.n_sequences)]

@@ -1,0 +1,1 @@
+"""Files: columns, items, model files."""

@@ -1,0 +1,86 @@
+"""Column files: a token a line, columns between tabs or spaces, blank lines between sequences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from maxmargin._native import Columns
+from maxmargin.errors import FileFormatError
+from maxmargin.features.columns import ColumnTable
+from maxmargin.io.text import name_of, read_bytes
+
+if TYPE_CHECKING:
+    from maxmargin.io.text import PathOrFile
+
+__all__ = ["parse_columns", "read_columns"]
+
+
+def read_columns(
+    path: PathOrFile, *, separator: str = "auto", comment: str | None = None
+) -> ColumnTable:
+    """Read a column file.
+
+    Parameters
+    ----------
+    path : path or binary file
+        "-" is standard input; gzip is recognised. The text is UTF-8; lines may end with CR LF.
+    separator : {"auto", "tab", "space"}
+        What stands between columns. "auto": tabs if there is one in the first token's line, else
+        runs of blanks.
+    comment : str or None
+        Lines that begin with this are skipped. None: every line that is not blank is a token.
+
+    Returns
+    -------
+    ColumnTable
+        The columns of all tokens.
+
+    Raises
+    ------
+    FileFormatError
+        If a line has another number of columns than the first, if the text is not UTF-8, or if
+        there is nothing in the file. The message names file and line.
+    OSError
+        If the file cannot be read.
+    """
+    return parse_columns(
+        read_bytes(path), name_of(path), separator=separator, comment=comment
+    )
+
+
+def parse_columns(
+    data: bytes,
+    source: str,
+    *,
+    separator: str = "auto",
+    comment: str | None = None,
+    n_columns: int = 0,
+    first_line: int = 1,
+) -> ColumnTable:
+    """Read a column file, or a part of one, from memory.
+
+    Parameters
+    ----------
+    data : bytes
+        The text.
+    source : str
+        What messages call it.
+    separator, comment
+        As for `read_columns`.
+    n_columns : int
+        How many columns there must be; 0: as many as in the first line.
+    first_line : int
+        The number of the first line, for messages.
+
+    Returns
+    -------
+    ColumnTable
+        The columns of all tokens.
+    """
+    try:
+        native = Columns.parse(data, separator, comment or "", n_columns, first_line)
+    except ValueError as error:
+        raise FileFormatError(f"{source}: {error}") from None
+    if native.n_sequences == 0:
+        raise FileFormatError(f"{source}: holds no tokens; expected one a line")
+    return ColumnTable(native, source)

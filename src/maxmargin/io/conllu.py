@@ -1,0 +1,137 @@
+"""CoNLL-U files, turned into plain column text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from maxmargin.errors import FileFormatError
+
+__all__ = ["COLUMNS", "conllu_to_columns"]
+
+COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+_FEATS = COLUMNS.index("feats")
+# Of a multiword token (3-4) or of an empty node (3.1).
+_NO_TOKEN = re.compile(rb"[0-9]+(?:-[0-9]+|\.[0-9]+)\Z")
+_BOM = b"\xef\xbb\xbf"
+
+
+class _BadCellError(Exception):
+    """A cell that cannot be used."""
+
+
+def _single_feature(name: bytes) -> Callable[[bytes], bytes]:
+    """Give the function that finds the value of a feature in a FEATS cell."""
+    known: dict[bytes, bytes] = {b"_": b"_"}  # The same few hundred cells come again and again.
+    prefix = name + b"="
+
+    def find(cell: bytes) -> bytes:
+        value = known.get(cell)
+        if value is None:
+            value = b"_"
+            for pair in cell.split(b"|"):
+                if b"=" not in pair:
+                    raise _BadCellError(
+                        f"found {cell.decode()!r} in column feats; expected Name=Value pairs with "
+                        "| between them, or _"
+                    )
+                if pair.startswith(prefix):
+                    value = pair[len(prefix) :] or b"_"
+            known[cell] = value
+        return value
+
+    return find
+
+
+def _choice(column: str) -> tuple[int, Callable[[bytes], bytes] | None]:
+    """Where a column is found, and what is done to its cells."""
+    if column.startswith("feats.") and len(column) > len("feats."):
+        return _FEATS, _single_feature(column.removeprefix("feats.").encode())
+    if column not in COLUMNS:
+        raise ValueError(
+            f"found the column {column!r}; expected one of {', '.join(COLUMNS)} or a single "
+            "feature such as feats.Case"
+        )
+    return COLUMNS.index(column), None
+
+
+def conllu_to_columns(data: bytes, columns: Sequence[str], source: str) -> bytes:
+    """Take some columns of a CoNLL-U file.
+
+    Comments, multiword tokens (ids such as 3-4) and empty nodes (3.1) are left out.
+
+    Parameters
+    ----------
+    data : bytes
+        The file, in UTF-8.
+    columns : list of str
+        Any of id, form, lemma, upos, xpos, feats, head, deprel, deps, misc, or a single
+        morphological feature such as ``feats.Case``, which is ``_`` where a token has none. By
+        convention the label comes last.
+    source : str
+        Name of the file, for messages.
+
+    Returns
+    -------
+    bytes
+        A line for each token, with tabs between the columns, in the order asked for, and a blank
+        line after each sentence. Cells keep their spaces.
+
+    Raises
+    ------
+    ValueError
+        If a column does not exist.
+    FileFormatError
+        If the file is not CoNLL-U; the message names the line.
+    """
+    if isinstance(columns, str) or not columns:
+        raise ValueError(f"columns is {columns!r}; expected a list of at least one name")
+    choices = [_choice(column) for column in columns]
+    data = data.removeprefix(_BOM)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileFormatError(
+            f"{source}: line {line}: found bytes that are not UTF-8; expected text in UTF-8"
+        ) from None
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    out: list[bytes] = []
+    between = True  # whether the next token begins a sentence
+    for number, text in enumerate(data.split(b"\n"), 1):
+        if text.startswith(b"#"):
+            continue
+        cells = text.split(b"\t")
+        if len(cells) != len(COLUMNS):
+            if text.strip():
+                raise FileFormatError(
+                    f"{source}: line {number}: found {len(cells)} columns; expected "
+                    f"{len(COLUMNS)}, with tabs between them"
+                )
+            if not between:
+                out.append(b"")
+            between = True
+            continue
+        if not cells[0].isdigit():
+            if _NO_TOKEN.match(cells[0]):
+                continue
+            raise FileFormatError(
+                f"{source}: line {number}: found the id {cells[0].decode()!r}; expected a number, "
+                "a range such as 3-4 or an empty node such as 3.1"
+            )
+        if b"" in cells:
+            raise FileFormatError(
+                f"{source}: line {number}: found nothing in column "
+                f"{COLUMNS[cells.index(b'')]}; expected a value, or _"
+            )
+        try:
+            chosen = [cells[k] if change is None else change(cells[k]) for k, change in choices]
+        except _BadCellError as error:
+            raise FileFormatError(f"{source}: line {number}: {error}") from None
+        out.append(b"\t".join(chosen))
+        between = False
+    if not out:
+        raise FileFormatError(f"{source}: holds no sequences")
+    out.append(b"" if between else b"\n")
+    return b"\n".join(out)

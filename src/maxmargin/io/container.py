@@ -1,0 +1,511 @@
+"""One file for a model: versioned, checksummed, memory-mapped, without pickle.
+
+The file, all numbers little-endian::
+
+    0    8 bytes   b"maxmargn"
+    8    uint32    version of the format: 1
+    12   uint32    zero
+    16   uint64    length of the header
+    24   uint64    checksum of the 24 bytes before it and of the header
+    32   header    {"arrays":[...],"kind":...,"meta":{...}} as UTF-8 JSON in its one canonical form
+         arrays    each at the next multiple of 64, zeros between, nothing after the last
+
+Every array is listed in the header with name, dtype, shape, offset, nbytes and checksum. Offset
+and nbytes follow from the rest and are there to be compared: a file has one reading or none. Every
+byte is either covered by a checksum or known to be zero, so that no damage goes unseen. Checksums
+are against accidents; against an enemy stand the checks of every value, which trust no checksum.
+"""
+
+# No pathlib, for the sake of a quick start: nothing else that is needed here imports it.
+# ruff: noqa: PTH105, PTH108, PTH116, PTH118, PTH119, PTH120
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import math
+import mmap
+import os
+import stat
+import struct
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maxmargin import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from maxmargin.errors import ModelFormatError
+
+__all__ = ["Container", "read_container", "write_container"]
+
+MAGIC = b"maxmargn"
+VERSION = 1
+ALIGNMENT = 64
+MAX_HEADER = 64 << 20  # parsed JSON takes some twenty times its length
+MAX_NDIM = 4
+MAX_DEPTH = 64  # of lists and dicts in meta: far below Python's limit for recursion
+MAX_BITS = 2048  # of an integer in meta: Python can be told to read no more than 640 digits
+
+_FIXED = struct.Struct("<8sIIQ")
+_CHECKSUM = struct.Struct("<Q")
+_HEADER_AT = _FIXED.size + _CHECKSUM.size
+_DTYPES = {
+    code: np.dtype("<" + code)
+    for code in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")
+}
+_ENTRY_KEYS = {"name", "dtype", "shape", "offset", "nbytes", "checksum"}
+
+
+class Container:
+    """The content of a model file.
+
+    Attributes
+    ----------
+    path : str
+        The file it was read from.
+    kind : str
+        What the file holds, for example ``"tagger"``.
+    version : int
+        Version of the format.
+    meta : dict
+        Everything that is not an array.
+    arrays : dict of str to ndarray
+        Read-only views of the memory map, in the order of the file. Each keeps the map alive.
+    n_bytes : int
+        Size of the file.
+    """
+
+    __slots__ = ("arrays", "kind", "meta", "n_bytes", "path", "version")
+
+    def __init__(
+        self,
+        path: str,
+        kind: str,
+        meta: dict[str, Any],
+        arrays: dict[str, NDArray[Any]],
+        *,
+        version: int,
+        n_bytes: int,
+    ) -> None:
+        self.path = path
+        self.kind = kind
+        self.version = version
+        self.meta = meta
+        self.arrays = arrays
+        self.n_bytes = n_bytes
+
+    def __repr__(self) -> str:
+        return (
+            f"<Container {self.path!r}: a {self.kind!r} with {len(self.arrays)} arrays, "
+            f"{self.n_bytes} bytes>"
+        )
+
+
+# Writing
+
+
+def write_container(
+    path: str | os.PathLike[str],
+    kind: str,
+    meta: dict[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+) -> int:
+    """Write a model file, all of it or nothing.
+
+    The same arguments give the same bytes. An existing file keeps its mode; a symbolic link stays
+    and its target is replaced.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; replaced if it exists.
+    kind : str
+        What the file holds, for example ``"tagger"``.
+    meta : dict
+        What JSON can hold: None, bool, int, finite float, str, lists and dicts with str keys.
+        NumPy's bool, int and float scalars become Python's; tuples come back as lists.
+    arrays : mapping of str to ndarray
+        Integers and floats of 1 to 8 bytes with at most 4 dimensions, written in this order.
+
+    Returns
+    -------
+    int
+        Number of bytes written.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the file could not hold an argument; the message names the place. Nothing was written.
+    OSError
+        If the file cannot be written. What was there before is untouched.
+    """
+    name = os.fsdecode(path)
+    if not isinstance(kind, str):
+        raise TypeError(f"kind is a {type(kind).__name__}; expected a str")
+    if not isinstance(meta, dict):
+        raise TypeError(f"meta is a {type(meta).__name__}; expected a dict")
+    header = {"kind": _text(kind, "kind"), "meta": _plain(meta, "meta", 0), "arrays": []}
+    pieces = []
+    for key, array in arrays.items():
+        entry, piece = _described(key, array)
+        header["arrays"].append(entry)
+        pieces.append(piece)
+    head = _placed(header)
+    offsets = [entry["offset"] for entry in header["arrays"]]
+    return _replace(name, [(0, head), *zip(offsets, pieces, strict=True)])
+
+
+def _text(value: str, where: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{where} is {_short(value)}; expected text that UTF-8 can hold") from None
+    return str.__str__(value)  # of np.str_ and of enums that are strings
+
+
+def _plain(value: Any, where: str, depth: int) -> Any:
+    """Return the value as JSON will give it back, or raise an error that names the place."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"{where} is nested too deep; expected at most {MAX_DEPTH} levels")
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _text(value, where)
+    if isinstance(value, int):
+        number = int(value)
+        if number.bit_length() > MAX_BITS:
+            raise ValueError(
+                f"{where} is an integer of {number.bit_length()} bits; expected at most {MAX_BITS}"
+            )
+        return number
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{where} is {float(value)}; expected a finite number")
+        return float(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+    if isinstance(value, dict):
+        plain = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{where} has the key {key!r}; expected keys that are str")
+            inner = f"{where}[{_short(key)}]"
+            plain[_text(key, inner)] = _plain(item, inner, depth + 1)
+        return plain
+    raise TypeError(f"{where} is a {type(value).__name__}; expected what JSON can hold")
+
+
+def _described(key: str, array: NDArray[Any]) -> tuple[dict[str, Any], NDArray[np.uint8]]:
+    """Return the entry of an array (not placed yet) and its bytes."""
+    if not isinstance(key, str):
+        raise TypeError(f"arrays has the key {key!r}; expected keys that are str")
+    where = f"arrays[{_short(key)}]"
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{where} is a {type(array).__name__}; expected an ndarray")
+    code = f"{array.dtype.kind}{array.dtype.itemsize}"
+    if code not in _DTYPES:
+        raise TypeError(f"{where} has dtype {array.dtype}; expected one of {', '.join(_DTYPES)}")
+    if array.ndim > MAX_NDIM:
+        raise ValueError(f"{where} has {array.ndim} dimensions; expected at most {MAX_NDIM}")
+    piece = np.ascontiguousarray(array, dtype=_DTYPES[code]).reshape(-1).view(np.uint8)
+    return {
+        "name": _text(key, where),
+        "dtype": code,
+        "shape": list(array.shape),
+        "offset": 0,
+        "nbytes": piece.size,
+        "checksum": _native.checksum(piece),
+    }, piece
+
+
+def _placed(header: dict[str, Any]) -> bytes:
+    """Fill in the offsets of the arrays; return the file's bytes up to the end of the header."""
+    # The header's length depends on the offsets, which depend on its length. Both only ever grow
+    # from one round to the next, and the number of digits has an end.
+    text = b""
+    length = -1
+    while len(text) != length:
+        length = len(text)
+        at = _HEADER_AT + length
+        for entry in header["arrays"]:
+            entry["offset"] = _aligned(at)
+            at = entry["offset"] + entry["nbytes"]
+        text = _canonical(header)
+    if len(text) > MAX_HEADER:
+        raise ValueError(
+            f"meta and the list of arrays take {len(text)} bytes; expected at most {MAX_HEADER}"
+        )
+    fixed = _FIXED.pack(MAGIC, VERSION, 0, len(text))
+    return fixed + _CHECKSUM.pack(_native.checksum(fixed + text)) + text
+
+
+def _replace(name: str, pieces: list[tuple[int, Any]]) -> int:
+    """Write pieces at their offsets to a new file, then put it in the place of `name`."""
+    mode = None
+    try:
+        old = os.stat(name)
+    except FileNotFoundError:
+        if not os.path.basename(name):  # "", or "models/" without such a directory
+            raise
+    else:
+        if stat.S_ISDIR(old.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        if not stat.S_ISREG(old.st_mode):  # or root would replace /dev/null by a model
+            raise OSError(errno.EINVAL, "Not a regular file", name)
+        mode = old.st_mode & 0o777
+    target = os.path.realpath(name)
+    # Short, whatever the length of the target's name: that may be the longest there can be.
+    temporary = os.path.join(
+        os.path.dirname(target), f".maxmargin-{os.getpid()}-{os.urandom(8).hex()}.part"
+    )
+
+    def create(file: str, flags: int) -> int:
+        # With the old file's mode from the start, so that nobody else opens what will be private.
+        return os.open(file, flags, 0o666 if mode is None else mode)
+
+    try:
+        with open(temporary, "xb", opener=create) as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)  # also what the umask took away
+            at = 0
+            for offset, piece in pieces:
+                file.write(bytes(offset - at))
+                file.write(piece)
+                at = offset + len(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # never created, or there is nothing more to be done
+            os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno is not None:
+            # The file as the caller knows it; the right subclass comes by itself.
+            raise OSError(error.errno, error.strerror, name) from error
+        raise
+    return at
+
+
+# Reading
+
+
+def read_container(path: str | os.PathLike[str], kind: str | None = None) -> Container:
+    """Read and verify a model file; its arrays stay on disk until they are touched again.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    kind : str or None
+        What the file must hold; None takes any kind.
+
+    Returns
+    -------
+    Container
+        The content.
+
+    Raises
+    ------
+    ModelFormatError
+        If the file is not a model, damaged, of a newer format or of another kind.
+    OSError
+        If there is no such file, it is a directory, or it may not be read.
+    """
+    name = os.fsdecode(path)
+    data = _mapped(name)
+    header, end = _read_header(name, data)
+    if kind is not None and header["kind"] != kind:
+        raise _bad(name, f"holds a {_short(header['kind'])}, expected a {kind!r}")
+    entries = header["arrays"]
+    header_end = end
+    seen: set[str] = set()
+    for i, entry in enumerate(entries):
+        end = _check_entry(name, entry, i, end)
+        if entry["name"] in seen:
+            raise _bad(name, f"two arrays are called {_short(entry['name'])}; expected one")
+        seen.add(entry["name"])
+    if len(data) < end:
+        raise _cut_short(name, len(data), f"{end}")
+    if len(data) > end:
+        raise _bad(name, f"the file has {len(data)} bytes; expected {end}: something was appended")
+
+    whole = np.frombuffer(data, dtype=np.uint8)
+    arrays: dict[str, NDArray[Any]] = {}
+    at = header_end
+    for entry in entries:
+        key, offset = entry["name"], entry["offset"]
+        if data[at:offset].strip(b"\0"):
+            raise _bad(name, f"bytes {at} to {offset} are not all zero; expected padding: damaged")
+        at = offset + entry["nbytes"]
+        piece = whole[offset:at]
+        if _native.checksum(piece) != entry["checksum"]:
+            raise _bad(name, f"array {_short(key)} does not match its checksum: it is damaged")
+        array = piece.view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        array = array.astype(entry["dtype"], copy=False)  # copies on big-endian machines alone
+        array.flags.writeable = False
+        arrays[key] = array
+    return Container(
+        name, header["kind"], header["meta"], arrays, version=VERSION, n_bytes=len(data)
+    )
+
+
+def _mapped(name: str) -> mmap.mmap:
+    # Without O_NONBLOCK, opening a FIFO waits for somebody to write into it.
+    descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        about = os.fstat(descriptor)
+        if stat.S_ISDIR(about.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        if not stat.S_ISREG(about.st_mode):
+            raise _bad(name, "not a regular file; expected a maxmargin model")
+        if about.st_size == 0:
+            raise _bad(name, "the file is empty; expected a maxmargin model")
+        # Whoever truncates the file while it is mapped kills this process (SIGBUS), as with every
+        # memory map. Our own writer never does: it moves a new file into the place of the old one,
+        # which lives on for as long as it is mapped.
+        try:
+            return mmap.mmap(descriptor, about.st_size, access=mmap.ACCESS_READ)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, name) from error
+        except ValueError:  # shorter than a moment ago
+            raise _bad(name, "the file is being changed by somebody; expected it whole") from None
+    finally:
+        os.close(descriptor)  # the map has its own
+
+
+def _read_header(name: str, data: mmap.mmap) -> tuple[dict[str, Any], int]:
+    """Return the header, with the types of its three values checked, and where it ends."""
+    start = data[: len(MAGIC)]
+    if start[:2] == b"\x1f\x8b":
+        raise _bad(name, "compressed with gzip; expected a maxmargin model: unpack it first")
+    if not MAGIC.startswith(start):
+        dots = "..." if len(data) > 4 else ""
+        raise _bad(name, f"not a maxmargin model (begins with {start[:4]!r}{dots})")
+    if len(data) < _HEADER_AT:
+        raise _cut_short(name, len(data), f"at least {_HEADER_AT}")
+    fixed = data[: _FIXED.size]
+    _, version, reserved, length = _FIXED.unpack(fixed)
+    if version > VERSION:
+        raise _bad(
+            name,
+            f"written by a newer version of maxmargin (format {version}; this one reads up to "
+            f"{VERSION})",
+        )
+    if version != VERSION or reserved != 0:
+        raise _bad(
+            name,
+            f"the format is {version} and the reserved field {reserved}; expected {VERSION} and 0: "
+            "damaged",
+        )
+    if length > MAX_HEADER:
+        raise _bad(name, f"the header has {length} bytes; expected at most {MAX_HEADER}")
+    end = _HEADER_AT + length
+    if len(data) < end:
+        raise _cut_short(name, len(data), f"at least {end}")
+    text = data[_HEADER_AT:end]
+    (checksum,) = _CHECKSUM.unpack(data[_FIXED.size : _HEADER_AT])
+    if _native.checksum(fixed + text) != checksum:
+        raise _bad(name, "the header does not match its checksum: it is damaged")
+    header = _parsed(name, text)
+    _check_keys(name, "the header", header, {"kind", "meta", "arrays"})
+    for key, wanted in (("kind", str), ("meta", dict), ("arrays", list)):
+        _check_type(name, f"{key!r} in the header", header[key], wanted)
+    return header, end
+
+
+def _parsed(name: str, text: bytes) -> Any:
+    try:
+        header = json.loads(text.decode())
+        # One comparison finds all that JSON leaves open or Python adds to it: keys that occur
+        # twice, NaN and Infinity, numbers that overflow, halves of surrogate pairs.
+        canonical = _canonical(header) == text
+    except RecursionError:
+        raise _bad(name, "the header is nested too deep; expected a few levels") from None
+    except ValueError:
+        canonical = False
+    if not canonical:
+        raise _bad(name, "the header is not JSON in the form that maxmargin writes")
+    return header
+
+
+def _check_entry(name: str, entry: Any, index: int, end: int) -> int:
+    """Check the entry of an array that follows what ends at `end`; return where it ends."""
+    _check_keys(name, f"entry {index} of the arrays", entry, _ENTRY_KEYS)
+    _check_type(name, f"the name of array {index}", entry["name"], str)
+    what = f"array {_short(entry['name'])}"
+    code, shape = entry["dtype"], entry["shape"]
+    _check_type(name, f"the dtype of {what}", code, str)
+    if code not in _DTYPES:
+        raise _bad(name, f"{what} has dtype {_short(code)}; expected one of {', '.join(_DTYPES)}")
+    _check_type(name, f"the shape of {what}", shape, list)
+    if len(shape) > MAX_NDIM:
+        raise _bad(name, f"{what} has {len(shape)} dimensions; expected at most {MAX_NDIM}")
+    itemsize = _DTYPES[code].itemsize
+    spread = itemsize
+    for size in shape:
+        _check_type(name, f"a size in the shape of {what}", size, int)
+        if size < 0:
+            raise _bad(name, f"{what} has a size of {_short(size)}; expected 0 or more")
+        # NumPy multiplies the sizes with zeros left out, and so an empty array can be too large.
+        spread *= size or 1
+    if spread > sys.maxsize:
+        raise _bad(name, f"the shape of {what} is larger than any memory")
+    expected: dict[str, int] = {"nbytes": math.prod(shape) * itemsize, "offset": _aligned(end)}
+    for key, value in expected.items():
+        _check_type(name, f"{key!r} of {what}", entry[key], int)
+        if entry[key] != value:
+            raise _bad(name, f"{key!r} of {what} is {_short(entry[key])}; expected {value}")
+    _check_type(name, f"the checksum of {what}", entry["checksum"], int)
+    return expected["offset"] + expected["nbytes"]
+
+
+def _check_keys(name: str, what: str, value: Any, wanted: set[str]) -> None:
+    _check_type(name, what, value, dict)
+    if value.keys() != wanted:
+        odd = min(value.keys() ^ wanted)
+        problem = "is missing" if odd in wanted else "is unknown"
+        raise _bad(name, f"{_short(odd)} in {what} {problem}; expected {', '.join(sorted(wanted))}")
+
+
+def _check_type(name: str, what: str, value: Any, wanted: type) -> None:
+    if type(value) is not wanted:  # not isinstance: True is no size
+        raise _bad(name, f"{what} is {_short(value)}; expected a {wanted.__name__}")
+
+
+# Both
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+def _canonical(header: Any) -> bytes:
+    return json.dumps(
+        header, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+
+
+def _short(value: Any) -> str:
+    """Return a few characters on one line: a hostile file may hold megabytes of anything."""
+    if isinstance(value, list | dict):
+        return f"a {type(value).__name__}"
+    text = repr(value[:61] if isinstance(value, str) else value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _bad(name: str, what: str) -> ModelFormatError:
+    # Imported here because it brings scikit-learn with it, for which a good file need not wait.
+    from maxmargin.errors import ModelFormatError
+
+    return ModelFormatError(f"{name}: {what}")
+
+
+def _cut_short(name: str, size: int, expected: str) -> ModelFormatError:
+    return _bad(name, f"the file ends after {size} bytes; expected {expected}: it was cut short")

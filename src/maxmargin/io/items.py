@@ -1,0 +1,48 @@
+"""Item files: sequences whose features are already expanded."""
+
+from __future__ import annotations
+
+from maxmargin import _native
+from maxmargin._native import Vocabulary
+from maxmargin.errors import FileFormatError
+from maxmargin.features.batch import EncodedBatch
+from maxmargin.features.items import Items
+from maxmargin.io.text import PathOrFile, name_of, read_bytes
+
+__all__ = ["Items", "read_items"]
+
+
+def read_items(path: PathOrFile, file_format: str, vocabulary: Vocabulary | None) -> Items:
+    """Read an item file.
+
+    Parameters
+    ----------
+    path : path or binary file
+        "-" is standard input; gzip is recognised.
+    file_format : {"crfsuite", "svmhmm"}
+    vocabulary : Vocabulary or None
+        The features that exist; others are left out. With None, all features of the file exist.
+
+    Returns
+    -------
+    Items
+
+    Raises
+    ------
+    FileFormatError
+        The message names file and line.
+    """
+    data = read_bytes(path)
+    grow = vocabulary is None
+    names = Vocabulary() if vocabulary is None else vocabulary
+    try:
+        offsets, indptr, indices, values, codes, label_names, weight = _native.parse_items(
+            data, file_format, names, grow, True
+        )
+    except ValueError as error:
+        raise FileFormatError(f"{name_of(path)}: {error}") from None
+    if len(offsets) < 2:
+        raise FileFormatError(f"{name_of(path)}: holds no sequences")
+    assert codes is not None
+    batch = EncodedBatch(offsets, len(names), indptr, indices, values)
+    return Items(batch, codes, label_names, names, weight)

@@ -1,0 +1,230 @@
+"""Whole files as bytes: plain or gzip, standard input and output; atomic writing."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import secrets
+import shutil
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Literal, TypeAlias, overload
+
+from maxmargin.errors import FileFormatError
+
+__all__ = ["PathOrFile", "name_of", "open_for_writing", "read_bytes"]
+
+PathOrFile: TypeAlias = str | bytes | os.PathLike[str] | IO[bytes]
+
+_GZIP = b"\x1f\x8b"
+# What follows the end of a gzip member is handed back as a copy: pieces keep the copies small.
+_PIECE = 1 << 20
+_FOREIGN = (  # UTF-32 first: its little-endian mark begins with that of UTF-16.
+    (b"\xff\xfe\x00\x00", "UTF-32"),
+    (b"\x00\x00\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+
+
+def name_of(path: PathOrFile) -> str:
+    """Give the name of a file for messages.
+
+    Parameters
+    ----------
+    path : path or binary file
+        "-" is standard input.
+    """
+    if isinstance(path, str | bytes | os.PathLike):
+        name = os.fsdecode(path)
+        return "standard input" if name == "-" else name
+    given = getattr(path, "name", None)
+    return given if isinstance(given, str) else "the given file"
+
+
+def _read(path: PathOrFile) -> bytes:
+    if isinstance(path, str | bytes | os.PathLike):
+        name = os.fsdecode(path)
+        if name != "-":
+            return Path(name).read_bytes()
+        if sys.stdin is None:
+            raise OSError("standard input is closed; expected a file")
+        file: Any = getattr(sys.stdin, "buffer", sys.stdin)
+    else:
+        file = path
+    if not hasattr(file, "read"):
+        raise TypeError(
+            f"found {type(path).__name__}; expected a path, '-' for standard input, "
+            "or a file that is open for reading"
+        )
+    data = file.read()
+    if isinstance(data, str):
+        return data.encode("utf-8", "surrogatepass")
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(
+            f"{name_of(path)}: read() returned {type(data).__name__}; expected bytes"
+        )
+    return bytes(data)
+
+
+def _decompress(data: bytes, name: str) -> bytes:
+    """Decompress a gzip file of one or more members."""
+    view = memoryview(data)
+    parts = []
+    at = 0
+    while at < len(view):
+        member = zlib.decompressobj(wbits=31)
+        while not member.eof:
+            if at == len(view):
+                raise FileFormatError(
+                    f"{name}: the gzip stream is cut short after {len(data)} bytes; "
+                    "expected a whole one"
+                )
+            piece = view[at : at + _PIECE]
+            try:
+                parts.append(member.decompress(piece))
+            except zlib.error as error:
+                raise FileFormatError(
+                    f"{name}: the gzip stream is damaged near byte {at} ({error}); "
+                    "expected a whole one"
+                ) from None
+            at += len(piece) - len(member.unused_data)
+        # Tapes pad with zeros, and gzip does not mind.
+        if at < len(view) and view[at] == 0 and not any(view[at:]):
+            break
+    return b"".join(parts)
+
+
+def read_bytes(path: PathOrFile) -> bytes:
+    """Read a whole file and decompress it if need be.
+
+    Parameters
+    ----------
+    path : path or binary file
+        "-" is standard input. What begins as gzip does, or is called ``.gz``, is decompressed.
+
+    Returns
+    -------
+    bytes
+        Text in UTF-8 as far as the first bytes tell; the rest is not looked at.
+
+    Raises
+    ------
+    OSError
+        If the file is not there or cannot be read.
+    FileFormatError
+        If a gzip stream is damaged or cut short, or if the text is UTF-16 or UTF-32.
+    """
+    name = name_of(path)
+    data = _read(path)
+    if data.startswith(_GZIP):
+        data = _decompress(data, name)
+    elif name.endswith(".gz"):
+        raise FileFormatError(
+            f"{name}: ends with .gz but does not begin as a gzip file does; "
+            "expected gzip, or another name"
+        )
+    for mark, encoding in _FOREIGN:
+        if data.startswith(mark):
+            raise FileFormatError(f"{name}: looks like {encoding}; expected text in UTF-8")
+    return data
+
+
+@overload
+def open_for_writing(
+    path: PathOrFile, *, text: Literal[False] = False
+) -> contextlib.AbstractContextManager[IO[bytes]]: ...
+@overload
+def open_for_writing(
+    path: PathOrFile, *, text: Literal[True]
+) -> contextlib.AbstractContextManager[IO[str]]: ...
+def open_for_writing(
+    path: PathOrFile, *, text: bool = False
+) -> contextlib.AbstractContextManager[IO[Any]]:
+    """Open a file for writing, which appears under its name when all of it is written.
+
+    The bytes go to a temporary file in the same directory, which takes the place of ``path`` at the
+    end, or is removed after an exception. Devices and pipes are written to directly.
+
+    Parameters
+    ----------
+    path : path or binary file
+        "-" is standard output. A name that ends with ``.gz`` is compressed, without a time stamp:
+        the same content gives the same file.
+    text : bool, default=False
+        Whether to write str, which becomes UTF-8 with plain newlines, and not bytes.
+
+    Returns
+    -------
+    context manager
+        It gives the open file.
+    """
+    return _open_for_writing(path, text)
+
+
+@contextlib.contextmanager
+def _open_for_writing(path: PathOrFile, text: bool) -> Iterator[IO[Any]]:
+    if not isinstance(path, str | bytes | os.PathLike):
+        with _writer(path, compress=False, text=text) as file:
+            yield file
+        return
+    name = os.fsdecode(path)
+    if name == "-":
+        if sys.stdout is None:
+            raise OSError("standard output is closed; expected a file")
+        with _writer(sys.stdout.buffer, compress=False, text=text) as file:
+            yield file
+        return
+    compress = name.endswith(".gz")
+    target = Path(os.path.realpath(name))  # A symbolic link stays one.
+    mode = None
+    with contextlib.suppress(FileNotFoundError):
+        mode = target.stat().st_mode
+    if mode is not None and not stat.S_ISREG(mode):
+        with Path(name).open("wb") as raw, _writer(raw, compress, text) as file:
+            yield file
+        return
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    try:
+        raw = temporary.open("xb")
+    except OSError as error:
+        error.filename = name  # Not a name that nobody knows.
+        raise
+    try:
+        with raw:
+            with _writer(raw, compress, text) as file:
+                yield file
+            os.fsync(raw.fileno())
+        if mode is not None:
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def _writer(raw: IO[bytes], compress: bool, text: bool) -> Iterator[IO[Any]]:
+    """Layers above an open file, which is flushed and left open."""
+    with contextlib.ExitStack() as stack:
+        file: Any = raw
+        if compress:
+            file = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0)
+            stack.enter_context(file)
+        if text:
+            wrapper = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+            try:
+                yield wrapper
+                wrapper.flush()
+            finally:
+                # Not closed at the end of its life, either.
+                with contextlib.suppress(ValueError, OSError):
+                    wrapper.detach()
+        else:
+            yield file
+    raw.flush()

@@ -1,0 +1,1 @@
+"""Results for people: pictures that any browser shows, made without further packages."""
