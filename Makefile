@@ -24,8 +24,8 @@ help: ## what the targets do
 	@echo "maxmargin: large-margin learning of structured outputs"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(INSTALLED) ## train and score on handwritten dates, a few seconds
-	@$(BIN)/python examples/demo.py
+demo: $(INSTALLED) ## read handwritten dates, a few seconds; a picture at the end
+	@$(BIN)/maxmargin demo
 
 test: lint $(INSTALLED) ## everything: lint, types, all tests (under 10 minutes on two cores)
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -33,8 +33,10 @@ test: lint $(INSTALLED) ## everything: lint, types, all tests (under 10 minutes 
 test-fast: $(INSTALLED) ## the quick tests (under a minute)
 	$(BIN)/python -m pytest -n $(WORKERS) -q -m "not slow and not data"
 
-bench: $(INSTALLED) ## the measured claims of the README
+bench: $(INSTALLED) ## the measured claims of the README; the peers take half an hour
+	$(PIP) install python-crfsuite vowpalwabbit
 	$(BIN)/python benchmarks/sdm.py --data "$(DATA)"
+	$(BIN)/python benchmarks/peers.py --data "$(DATA)" --write docs/benchmarks.md
 
 lint: $(INSTALLED) ## ruff and mypy
 	$(BIN)/ruff check .
@@ -72,5 +74,5 @@ $(TOOLS): pyproject.toml
 	@touch $@
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist maxmargin-demo.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -14,7 +14,8 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
                            std::optional<Array<double, 2>> dense64,
                            std::optional<Array<std::int32_t>> labels,
                            std::optional<Array<float>> token_weight,
-                           std::optional<Array<double, 2>> cost) {
+                           std::optional<Array<double, 2>> cost,
+                           std::optional<Array<double>> example_weight) {
   const auto keep = [this](const auto& array) { owners_.push_back(nb::cast(array)); };
   data_.n_labels = n_labels;
   data_.n_sparse = n_sparse;
@@ -26,7 +27,7 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
   require(data_.offsets.size() >= 2, "at least one sequence is needed");
   require(data_.offsets.front() == 0, "offsets must begin with 0");
   for (std::size_t i = 1; i < data_.offsets.size(); ++i) {
-    require(data_.offsets[i] > data_.offsets[i - 1], "sequence " + std::to_string(i - 1) + " is empty");
+    if (data_.offsets[i] <= data_.offsets[i - 1]) throw BadInput("sequence " + std::to_string(i - 1) + " is empty");
   }
   const std::size_t tokens = std::size_t(data_.offsets.back());
   require(indptr.has_value() == indices.has_value(), "indptr and indices go together");
@@ -75,6 +76,14 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
     require(token_weight->shape(0) == tokens, "token weights must have one entry per token");
     data_.token_weight = token_weight->data();
     keep(*token_weight);
+  }
+  if (example_weight) {
+    require(example_weight->shape(0) == data_.size(), "example weights must have one entry per sequence");
+    for (std::size_t i = 0; i < data_.size(); ++i) {
+      require(example_weight->data()[i] >= 0.0 && example_weight->data()[i] <= 1e30, "the weight of a sequence is negative or not finite");
+    }
+    data_.example_weight = example_weight->data();
+    keep(*example_weight);
   }
   if (cost) {
     require(cost->shape(0) == n_labels && cost->shape(1) == n_labels, "the cost matrix must be labels x labels");
@@ -234,6 +243,16 @@ void bind_sparse_weights(nb::module_& m) {
       .def_prop_ro("n_labels", &SparseWeights::n_labels)
       .def_prop_ro("n_entries", &SparseWeights::n_entries)
       .def_prop_ro("memory_bytes", &SparseWeights::bytes)
+      .def("dense", [](const SparseWeights& self) {
+        const std::size_t Lp = self.row_size(), head = self.n_rows() * Lp, n = head + self.tail().size();
+        auto* kept = new AlignedArray<float>(n);
+        nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<AlignedArray<float>*>(p); });
+        for (std::size_t f = 0; f < self.n_rows(); ++f) {
+          for (const SparseWeights::Entry& entry : self.row(f)) (*kept)[f * Lp + entry.label] = entry.weight;
+        }
+        std::copy_n(self.tail().data(), self.tail().size(), kept->data() + head);
+        return nb::cast(nb::ndarray<nb::numpy, float, nb::ndim<1>>(kept->data(), {n}, owner));
+      }, "The full matrix, as native code takes it.")
       .def("arrays", [](const SparseWeights& self) {
         std::vector<std::uint32_t> counts, labels;
         std::vector<float> weights, tail;
@@ -257,10 +276,11 @@ void bind_chain(nb::module_& m) {
                    std::optional<Array<std::uint32_t>>, std::optional<Array<float>>,
                    std::optional<Array<float, 2>>, std::optional<Array<double, 2>>,
                    std::optional<Array<std::int32_t>>, std::optional<Array<float>>,
-                   std::optional<Array<double, 2>>>(),
+                   std::optional<Array<double, 2>>, std::optional<Array<double>>>(),
           "n_labels"_a, "n_sparse"_a, "offsets"_a, "indptr"_a = nb::none(), "indices"_a = nb::none(),
           "values"_a = nb::none(), "dense32"_a = nb::none(), "dense64"_a = nb::none(),
-          "labels"_a = nb::none(), "token_weight"_a = nb::none(), "cost"_a = nb::none());
+          "labels"_a = nb::none(), "token_weight"_a = nb::none(), "cost"_a = nb::none(),
+          "example_weight"_a = nb::none());
   bind_sparse_weights(m);
   bind_decoding<Array<float>>(cls);
   bind_decoding<Array<double>>(cls);

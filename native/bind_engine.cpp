@@ -205,7 +205,7 @@ class EngineHandle {
     run_shares(shares, [&](std::size_t share) {
       auto ws = exact->workspace();
       for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
-        value[i] = std::max(0.0, exact->oracle(*ws, i, w.data()).F);
+        value[i] = exact->example_weight(i) * std::max(0.0, exact->oracle(*ws, i, w.data()).F);
       }
     });
     for (const double v : value) hinge += v;

@@ -31,5 +31,9 @@ nb::object to_numpy(std::vector<T>&& values) {
 inline void require(bool condition, const std::string& message) {
   if (!condition) throw BadInput(message);
 }
+// Without making a string of it: some of these are asked for every entry of the data.
+inline void require(bool condition, const char* message) {
+  if (!condition) throw BadInput(message);
+}
 
 }  // namespace mm

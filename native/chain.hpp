@@ -80,6 +80,10 @@ class Chain final : public Structure<T> {
   std::size_t n_examples() const override { return data_.size(); }
   std::size_t n_weights() const override { return data_.n_rows() * Lp_; }
 
+  double example_weight(std::size_t i) const override {
+    return data_.example_weight != nullptr ? data_.example_weight[i] : 1.0;
+  }
+
   void require_truth() const override {
     if (data_.labels == nullptr) throw BadInput("training needs the labels of the sequences");
   }

@@ -18,6 +18,7 @@ struct ChainData {
   const double* dense64 = nullptr;
   const std::int32_t* labels = nullptr;     // [tokens] truth, nullptr when unknown
   const float* token_weight = nullptr;      // [tokens] factor of the loss, nullptr: ones
+  const double* example_weight = nullptr;   // [n] factor of C, nullptr: ones
   const double* cost = nullptr;             // [L][L] cost[truth][label], nullptr: Hamming
 
   std::size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }

@@ -53,10 +53,10 @@ class ChainDecoder {
     std::vector<double> slack(chain_.n_examples());
     over_sequences(threads, [&](Scratch& ws, std::size_t i) {
       load(ws, i);
-      slack[i] = chain_.oracle_loaded(ws, i, edge_).F;
+      slack[i] = chain_.example_weight(i) * std::max(chain_.oracle_loaded(ws, i, edge_).F, 0.0);
     });
     double sum = 0.0;
-    for (const double x : slack) sum += std::max(x, 0.0);
+    for (const double x : slack) sum += x;
     return sum;
   }
 

@@ -14,7 +14,8 @@ class ChainProblem final : public Problem {
                std::optional<Array<std::uint32_t>> indices, std::optional<Array<float>> values,
                std::optional<Array<float, 2>> dense32, std::optional<Array<double, 2>> dense64,
                std::optional<Array<std::int32_t>> labels,
-               std::optional<Array<float>> token_weight, std::optional<Array<double, 2>> cost);
+               std::optional<Array<float>> token_weight, std::optional<Array<double, 2>> cost,
+               std::optional<Array<double>> example_weight);
 
   std::size_t n_examples() const override { return data_.size(); }
   const Structure<float>* single_precision() override { return chain<float>(); }

@@ -101,7 +101,8 @@ class Engine {
   }
 
   // The oracle at one w. New planes get their place, and the true gap follows from the sum of the
-  // hinges alone: with E = Σ α l, D = C E - Ω, P - D = C (E + Σ max F) - 2 D.
+  // hinges alone: with E = Σ α l, D = C E - Ω, P - D = C (E + Σ max F) - 2 D. (Examples that have
+  // weights have them in both sums.)
   PassResult collect_pass(int threads) {
     PassResult result = over_examples(
         threads, [&](Lane& lane, std::size_t i, std::size_t end, PassResult& share) {
@@ -112,8 +113,8 @@ class Engine {
           const Found found = structure_.oracle(*lane.ws, i, weights_.data());
           ++share.oracle_calls;
           share.work += structure_.oracle_work(i);
-          hinge_[i] = std::max(found.F, 0.0);
-          if (!found.truth) add_found(lane, i, share);
+          hinge_[i] = structure_.example_weight(i) * std::max(found.F, 0.0);
+          if (!found.truth && structure_.example_weight(i) > 0.0) add_found(lane, i, share);
           drop_idle(parts_[i]);
         });
     double hinge = 0.0;
@@ -153,7 +154,8 @@ class Engine {
   // Σ_i max_y F_i(y) at the present w; nothing is changed.
   double hinge(int threads) {
     const PassResult result = over_examples(threads, [&](Lane& lane, std::size_t i, std::size_t, PassResult&) {
-      hinge_[i] = std::max(structure_.oracle(*lane.ws, i, weights_.data()).F, 0.0);
+      const double F = structure_.oracle(*lane.ws, i, weights_.data()).F;
+      hinge_[i] = structure_.example_weight(i) * std::max(F, 0.0);
     });
     if (result.interrupted) return std::nan("");
     double sum = 0.0;
@@ -164,10 +166,11 @@ class Engine {
   // Σ_i Σ_y α_i(y) l_i(y)
   double expected_loss() const {
     double sum = 0.0;
-    for (const Parts<T>& parts : parts_) {
-      for (const Part<T>& part : parts) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const double weight = structure_.example_weight(i);
+      for (const Part<T>& part : parts_[i]) {
         for (std::size_t k = 1; k < part.set.size(); ++k) {
-          sum += part.set.alpha()[k] * part.set.loss()[k];
+          sum += weight * part.set.alpha()[k] * part.set.loss()[k];
         }
       }
     }
@@ -191,7 +194,7 @@ class Engine {
       for (const Part<T>& part : parts_[i]) {
         part.set.views(views);
         coef.assign(part.set.alpha(), part.set.alpha() + part.set.size());
-        for (double& c : coef) c *= C_;
+        for (double& c : coef) c *= C_of(i);
         structure.accumulate(*ws, i, part.index, views, coef.data(), weights);
       }
     }
@@ -223,6 +226,8 @@ class Engine {
   }
 
  private:
+  double C_of(std::size_t i) const { return C_ * structure_.example_weight(i); }
+
   using Workspace = typename Structure<T>::Workspace;
   using Fresh = typename Structure<T>::Fresh;
 
@@ -291,6 +296,7 @@ class Engine {
   // Oracle, new planes, a step on each part; true if w moved. The gap and ψ are those of the first
   // round; with several parts, those behind the first see the w that the ones before it moved.
   bool exact_visit(std::size_t i, bool first, const PassOptions& options, PassResult& result) {
+    if (structure_.example_weight(i) == 0.0) return false;
     const Found found = structure_.oracle(*lane_.ws, i, weights_.data());
     ++result.oracle_calls;
     result.work += structure_.oracle_work(i);
@@ -309,7 +315,7 @@ class Engine {
     }
     if (first) {
       // An oracle may be worse than what is kept (rounding, or a user's approximation).
-      result.gap += C_ * (std::max(found.F, top) - mean);
+      result.gap += C_of(i) * (std::max(found.F, top) - mean);
       result.psi_max = std::max(result.psi_max, std::max(found.F, top) - low);
     }
     return !fresh;
@@ -357,6 +363,7 @@ class Engine {
   bool step(Lane& lane, std::size_t i, Part<T>& part, const PassOptions& options,
             PassResult& result) {
     const std::size_t m = part.set.size();
+    const double C = C_of(i);
     double* alpha = part.set.alpha();
     double* F = lane.F.data();
     double top = F[0], mean = 0.0, low = kInfinity, high = -kInfinity;  // low, high: where α > 0
@@ -371,7 +378,7 @@ class Engine {
     ++result.visits;
     result.work += kVisitWork + kWordWork * double(part.index.size() + part.set.all_codes().size());
     part.violation = static_cast<float>(top - mean);
-    result.cached_gap += C_ * (top - mean);
+    result.cached_gap += C * (top - mean);
     result.psi_cached_max = std::max(result.psi_cached_max, high - low);
     if (!(top - low > options.tau)) {
       // A plane without a multiplier that is not even tight is of no use.
@@ -380,7 +387,7 @@ class Engine {
     }
     lane.before.assign(alpha, alpha + m);
     lane.coef.assign(F, F + m);
-    const int steps = smo(m, part.set.gram(), part.set.stride(), C_ / options.relaxation,
+    const int steps = smo(m, part.set.gram(), part.set.stride(), C / options.relaxation,
                           std::max(options.tau_inner, options.tau_relative * (top - low)),
                           options.max_smo, alpha, F);
     if (steps == 0) return false;
@@ -401,10 +408,10 @@ class Engine {
     }
     for (std::size_t k = 0; k < m; ++k) {
       const double delta = alpha[k] - lane.before[k];
-      loss_ += delta * part.set.loss()[k];
-      lane.coef[k] = C_ * delta;
+      loss_ += structure_.example_weight(i) * delta * part.set.loss()[k];
+      lane.coef[k] = C * delta;
     }
-    const double gain = C_ * share * (linear - 0.5 * share * bend);
+    const double gain = C * share * (linear - 0.5 * share * bend);
     dual_ += gain;
     result.gain += gain;
     result.smo_steps += steps;

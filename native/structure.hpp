@@ -41,6 +41,9 @@ class Structure {
   virtual std::size_t n_weights() const = 0;  // with padding
   virtual std::unique_ptr<Workspace> workspace() const = 0;
 
+  // A factor of C for example i; an example of weight zero is as if it were not there.
+  virtual double example_weight(std::size_t /*i*/) const { return 1.0; }
+
   // Throws BadInput where the examples have no truth to learn from.
   virtual void require_truth() const {}
 

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from maxmargin.errors import (
         ConvergenceWarning,
+        FileFormatError,
         MaxMarginError,
         ModelFormatError,
         NotCompatibleError,
         StructureError,
     )
     from maxmargin.estimators import SequenceTagger, StructuralSVM
+    from maxmargin.estimators.files import load
+    from maxmargin.features.columns import ColumnTable
+    from maxmargin.features.template import Template
+    from maxmargin.io.columns import read_columns
+    from maxmargin.metrics import evaluate
     from maxmargin.regularizers import L2
     from maxmargin.solvers import SDM, Certificate, History
     from maxmargin.structures import Chain, Structure, StructureReport, check_structure
@@ -25,7 +31,9 @@ __all__ = [
     "SDM",
     "Certificate",
     "Chain",
+    "ColumnTable",
     "ConvergenceWarning",
+    "FileFormatError",
     "History",
     "MaxMarginError",
     "ModelFormatError",
@@ -35,8 +43,12 @@ __all__ = [
     "Structure",
     "StructureError",
     "StructureReport",
+    "Template",
     "__version__",
     "check_structure",
+    "evaluate",
+    "load",
+    "read_columns",
 ]
 
 # Where the public names live. They are imported when first asked for, so that `import maxmargin`
@@ -44,12 +56,18 @@ __all__ = [
 _HOMES = {
     "errors": (
         "ConvergenceWarning",
+        "FileFormatError",
         "MaxMarginError",
         "ModelFormatError",
         "NotCompatibleError",
         "StructureError",
     ),
     "estimators": ("SequenceTagger", "StructuralSVM"),
+    "estimators.files": ("load",),
+    "features.columns": ("ColumnTable",),
+    "features.template": ("Template",),
+    "io.columns": ("read_columns",),
+    "metrics": ("evaluate",),
     "regularizers": ("L2",),
     "solvers": ("SDM", "Certificate", "History"),
     "structures": ("Chain", "Structure", "StructureReport", "check_structure"),

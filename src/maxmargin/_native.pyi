@@ -147,6 +147,7 @@ class SparseWeights:
     def n_entries(self) -> int: ...
     @property
     def memory_bytes(self) -> int: ...
+    def dense(self) -> NDArray[np.float32]: ...
     def arrays(
         self,
     ) -> tuple[
@@ -181,6 +182,7 @@ class ChainProblem(Problem):
         labels: NDArray[np.int32] | None = None,
         token_weight: NDArray[np.float32] | None = None,
         cost: NDArray[np.float64] | None = None,
+        example_weight: NDArray[np.float64] | None = None,
     ) -> None: ...
     def predict(
         self,

@@ -263,6 +263,7 @@ def fit_grid(
     options: FitOptions,
     *,
     valid: Encoded | None = None,
+    sample_weight: Any = None,
     callbacks: Callable[[float], Iterable[Any]] = lambda _: (),
     told: Callable[[dict[str, Any]], object] | None = None,
     done: Callable[[Outcome], object] | None = None,
@@ -277,6 +278,8 @@ def fit_grid(
         The training data.
     Cs : sequence of float
         Weights of the loss.
+    sample_weight : array of shape (n_sequences,), optional
+        A factor of C for each sequence.
     callbacks : callable
         Gives the callbacks for a C.
     done : callable
@@ -287,7 +290,7 @@ def fit_grid(
     list of Outcome
         In the order of ascending C.
     """
-    problem = chain.encoded_problem(data.batch, data.codes)
+    problem = chain.encoded_problem(data.batch, data.codes, sample_weight=sample_weight)
     outcomes: list[Outcome] = []
     engine = None
     for C in sorted(Cs):

@@ -4,11 +4,12 @@ import copy
 import pickle
 import threading
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin._native import Vocabulary
+from maxmargin._native import Vocabulary, checksum
 
 # Every character that UTF-8 can hold: all but surrogates.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -239,3 +240,87 @@ def test_reading_from_several_threads():
     for t in threads:
         t.join()
     assert not wrong
+
+
+# --- tables, as model files hold them ---
+
+
+@given(st.lists(TEXT, unique=True))
+def test_table_round_trip(names):
+    v = Vocabulary.from_names(names)
+    text, ends = v.table()
+    assert text == "".join(names).encode()
+    assert ends.dtype == np.int64
+    assert ends.tolist() == np.cumsum([0, *(len(s.encode()) for s in names)]).tolist()
+    again = Vocabulary.from_table(text, ends)
+    assert again.names() == names
+    assert all(again.get(s) == i for i, s in enumerate(names))
+    new = max(names, key=len, default="") + "!"
+    assert again.add(new) == len(names)
+    assert v.get(new) is None
+
+
+def test_table_of_many_strings():
+    names = [f"w[0]={i}" for i in range(20_000)]
+    text, ends = Vocabulary.from_names(names).table()
+    assert Vocabulary.from_table(np.frombuffer(text, np.uint8), ends).names() == names
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "message"),
+    [
+        (b"", [], "do not fit their lengths"),
+        (b"ab", [0, 1], "do not fit their lengths"),
+        (b"ab", [0, 3], "do not fit their lengths"),
+        (b"ab", [1, 2], "do not fit their lengths"),
+        (b"ab", [0], "do not fit their lengths"),
+        (b"ab", [0, -1], "do not fit their lengths"),
+        (b"abc", [0, 2, 1, 3], "not in order"),
+        (b"abc", [0, -1, 3], "not in order"),
+        (b"abc", [0, 5, 3], "not in order"),
+        (b"abc", [0, 2**62, 3], "not in order"),
+        (b"abc", [0, -(2**63), 3], "not in order"),
+        (b"aa", [0, 1, 2], "occurs twice"),
+        (b"a", [0, 0, 0, 1], "occurs twice"),
+        (b"\xff", [0, 1], "not UTF-8"),
+        ("ü".encode(), [0, 1, 2], "not UTF-8"),
+    ],
+)
+def test_damaged_tables(text, ends, message):
+    with pytest.raises(ValueError, match=message):
+        Vocabulary.from_table(text, np.array(ends, np.int64))
+
+
+@given(st.binary(max_size=8), st.lists(st.integers(-2, 9), max_size=5))
+def test_any_table_is_read_or_refused(text, ends):
+    try:
+        v = Vocabulary.from_table(text, np.array(ends, np.int64))
+    except ValueError:
+        return
+    assert v.table()[0] == text
+    assert v.table()[1].tolist() == ends
+
+
+def test_tables_of_other_types():
+    for text, ends in (("ab", [0, 2]), (b"ab", None), (None, np.array([0])), (b"a", np.eye(2))):
+        with pytest.raises(TypeError):
+            Vocabulary.from_table(text, ends)
+
+
+@given(st.lists(TEXT, unique=True))
+def test_hashes(names):
+    found = Vocabulary.from_names(names).hashes()
+    assert found.dtype == np.uint64
+    assert found.tolist() == [checksum(s.encode()) for s in names]
+
+
+def test_hashes_are_the_same_everywhere():
+    # Model files depend on them.
+    strings = ["", "a", "abcd", "a longer string", "a string of more than sixteen bytes, hashed"]
+    assert Vocabulary.from_names(strings).hashes().tolist() == [
+        0x1eb244682e62ca05,
+        0x2d03fb7858ab8619,
+        0x0e823b00e8813bdc,
+        0x9ed1c60c04ef70ba,
+        0xdf5d1078bf6811c8,
+    ]

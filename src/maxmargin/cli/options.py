@@ -74,11 +74,15 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_reading(parser: argparse.ArgumentParser, *, labels: bool = True) -> None:
-    """Add the options that tell how to read a file of sequences."""
+def add_reading(
+    parser: argparse.ArgumentParser, *, labels: bool = True, flag: str = "--format"
+) -> None:
+    """Add the options that tell how to read a file of sequences; `flag` names its format."""
+    parser.set_defaults(format_flag=flag)
     group = parser.add_argument_group("how to read the files (gzip is recognised, - is a pipe)")
     group.add_argument(
-        "--format",
+        flag,
+        dest="format",
         choices=FORMATS,
         default=None,
         help="conll: one token a line, columns between tabs or spaces, a blank line between "
@@ -159,7 +163,8 @@ def read_data(
         hint = _looks_like(data)
         if hint is None or options.format is not None:
             raise
-        raise ValueError(f"{error} (it looks like {hint}: try --format {hint})") from None
+        flag = getattr(options, "format_flag", "--format")
+        raise ValueError(f"{error} (it looks like {hint}: try {flag} {hint})") from None
 
 
 def _looks_like(data: bytes) -> str | None:
@@ -222,7 +227,6 @@ def is_function(spec: str) -> bool:
 def make_encoder(
     spec: str | None,
     data: ColumnTable | Items,
-    label_column: int | None,
     *,
     min_count: int = 1,
     hash_bits: int | None = None,
@@ -230,29 +234,20 @@ def make_encoder(
 ) -> FeatureEncoder | TemplateEncoder:
     """Make the encoder for a file: by a template, by a function, or for expanded features."""
     from maxmargin.features.columns import ColumnTable
-    from maxmargin.features.encode import FeatureEncoder
+    from maxmargin.features.select import encoder_of
 
+    template: Any = spec
     if not isinstance(data, ColumnTable):
         if spec is not None:
             raise ValueError(
                 "--template is for columns; the features of crfsuite and svmhmm files are expanded"
             )
-        return FeatureEncoder(min_count=min_count, hash_bits=hash_bits)
-    if spec is not None and is_function(spec):
-        from maxmargin.features.function_encoder import FunctionEncoder
-
-        return FunctionEncoder(
-            load_function(spec),
-            label_column=label_column,
-            min_count=min_count,
-            hash_bits=hash_bits,
-        )
-    from maxmargin.features.template import Template
-    from maxmargin.features.template_encoder import TemplateEncoder
-
-    return TemplateEncoder(
-        Template.load(spec or "words"),
-        label_column=label_column,
+    elif spec is None:
+        template = "words"
+    elif is_function(spec):
+        template = load_function(spec)
+    return encoder_of(
+        template,
         min_count=min_count,
         hash_bits=hash_bits,
         threads=threads,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.features import check_lengths
+from maxmargin.features.select import encoder_of
+from maxmargin.solvers.base import Certificate, History
 from maxmargin.structures.chain import Chain, ChainWeights
 
 __all__ = ["SequenceTagger"]
@@ -23,7 +27,8 @@ class SequenceTagger(StructuralEstimator):
 
     X is a list of sequences, all of one kind: lists of feature dicts (read as python-crfsuite
     reads them), lists of lists of strings, (T, d) numpy arrays, (T, d) SciPy sparse matrices, or
-    tuples of a list or a sparse matrix and an array. y is a list of label sequences.
+    tuples of a list or a sparse matrix and an array. y is a list of label sequences. With a
+    ``template``, X is a `ColumnTable`, or a list of sequences of rows of strings.
 
     Features of X that were not seen by ``fit`` are ignored in prediction; arrays and matrices must
     have as many columns as in ``fit``.
@@ -42,6 +47,16 @@ class SequenceTagger(StructuralEstimator):
         All labels, in the order ``classes_`` shall have. None: the labels of y.
     allowed : None, "iob2", "iobes", callable, or array of shape (L, L)
         Which labels may follow each other in a prediction; see `Chain`.
+    template : None, str, path, Template or callable
+        How rows of columns become features: a built-in template ("words", "pos", "chunking",
+        "ner"), a file in the syntax of CRF++ and Wapiti, a `Template`, or a function that takes a
+        sequence and returns the features of its tokens, lists of strings or dicts. None: X has
+        features already.
+    min_count : int
+        Features (of strings or of a template) that occur in fewer tokens are left out.
+    hash_bits : int or None
+        With a number, features of strings or of a template are not listed: each is one of
+        2^hash_bits by its hash, which fixes the memory.
     solver, regularizer, gap, max_passes, time_limit
         As in `StructuralSVM`.
     dtype, n_jobs, warm_start, verbose, random_state, callbacks, checkpoint, resume
@@ -86,6 +101,9 @@ class SequenceTagger(StructuralEstimator):
         loss: Any = "hamming",
         labels: Any = None,
         allowed: Any = None,
+        template: Any = None,
+        min_count: int = 1,
+        hash_bits: int | None = None,
         solver: Any = "sdm",
         regularizer: Any = None,
         gap: float = 0.01,
@@ -120,11 +138,22 @@ class SequenceTagger(StructuralEstimator):
         self.loss = loss
         self.labels = labels
         self.allowed = allowed
+        self.template = template
+        self.min_count = min_count
+        self.hash_bits = hash_bits
 
     def _new_structure(self) -> Chain:
-        return Chain(loss=self.loss, labels=self.labels, allowed=self.allowed)
+        encoder = encoder_of(
+            self.template,
+            min_count=self.min_count,
+            hash_bits=self.hash_bits,
+            threads=int(effective_n_jobs(self.n_jobs)),
+        )
+        return Chain(loss=self.loss, labels=self.labels, allowed=self.allowed, encoder=encoder)
 
-    def fit(self, X: Any, y: Any, token_weight: Any = None) -> SequenceTagger:
+    def fit(
+        self, X: Any, y: Any, token_weight: Any = None, sample_weight: Any = None
+    ) -> SequenceTagger:
         """Train.
 
         Parameters
@@ -135,6 +164,8 @@ class SequenceTagger(StructuralEstimator):
             One label for each token.
         token_weight : list of arrays, optional
             A factor of the cost of each token, finite and not negative.
+        sample_weight : array of shape (n_sequences,), optional
+            A factor of C for each sequence, finite and not negative.
 
         Returns
         -------
@@ -150,8 +181,122 @@ class SequenceTagger(StructuralEstimator):
         """
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
-        self._fit(X, y, token_weight=token_weight)
+        self._fit(X, y, token_weight=token_weight, sample_weight=sample_weight)
         return self
+
+    # --- files -----------------------------------------------------------------------------------
+
+    @classmethod
+    def from_columns(
+        cls,
+        path: Any,
+        *,
+        template: Any = "words",
+        label_column: int = -1,
+        separator: str = "auto",
+        comment: str | None = None,
+        **params: Any,
+    ) -> SequenceTagger:
+        """Train on a column file; the twin of ``maxmargin train``.
+
+        Parameters
+        ----------
+        path : path or binary file
+            One token a line, columns between tabs or spaces, a blank line between sequences; gzip
+            is recognised.
+        template : str, path, Template or callable
+            How columns become features.
+        label_column : int
+            The column of the labels, counted from 0; -1 is the last.
+        separator, comment
+            As for `maxmargin.io.columns.read_columns`.
+        **params
+            Further parameters of the tagger.
+
+        Returns
+        -------
+        SequenceTagger
+            Fitted. With the same parameters and ``random_state=0`` it is the model that the
+            command line writes.
+        """
+        from maxmargin.io.columns import read_columns
+
+        table, labels = read_columns(path, separator=separator, comment=comment).labelled(
+            label_column
+        )
+        return cls(template=template, **params).fit(table, labels)
+
+    def save(self, path: Any) -> int:
+        """Write the model to a file, as a whole or not at all.
+
+        Features whose weights are all zero are left out where features have names: they change no
+        prediction. What a file cannot hold (functions, objects as parameters) is left out too.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        int
+            Its size in bytes.
+        """
+        from maxmargin.io.tagger_file import save_tagger, training_meta
+
+        check_is_fitted(self, "weights_")
+        settings = {
+            "n_sequences": self.n_examples_,
+            "n_features": self.structure_.encoder.n_sparse + self.structure_.encoder.n_dense,
+            "passes": self.n_iter_,
+            "oracle_calls": self.history_[-1].oracle_calls if len(self.history_) else 0,
+            "converged": self.converged_,
+            "stop_reason": self.stop_reason_,
+        }
+        meta = training_meta(self.certificate_, settings, self.get_params(deep=False))
+        return save_tagger(path, self.structure_, self.weights_, meta)
+
+    @classmethod
+    def load(cls, path: Any, template: Any = None) -> SequenceTagger:
+        """Read a model from a file that `save` or ``maxmargin train`` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        template : callable, optional
+            Of a model whose features were made by a function: that function.
+
+        Returns
+        -------
+        SequenceTagger
+            Fitted; its ``history_`` is empty.
+
+        Raises
+        ------
+        ModelFormatError
+            If the file is damaged, of a newer version, or no model file.
+        """
+        from maxmargin.io.tagger_file import dense_weights, load_tagger
+
+        model = load_tagger(path, template)
+        meta = model.meta
+        known = cls().get_params(deep=False)
+        params = {k: v for k, v in meta.get("params", {}).items() if k in known}
+        encoder = model.chain.encoder
+        params["template"] = getattr(encoder, "template", getattr(encoder, "function", None))
+        tagger = cls(**params)
+        training, certificate = meta.get("training", {}), meta.get("certificate", {})
+        names = ("primal", "dual", "C", "n_examples")
+        tagger.structure_ = model.chain
+        tagger.weights_ = dense_weights(model)
+        tagger.certificate_ = Certificate(*(certificate.get(name, math.nan) for name in names))
+        tagger.history_ = History()
+        tagger.converged_ = bool(training.get("converged", False))
+        tagger.stop_reason_ = str(training.get("stop_reason", "unknown"))
+        tagger.n_iter_ = int(training.get("passes", 0))
+        tagger.n_examples_ = int(certificate.get("n_examples", 0))
+        return tagger
 
     # --- prediction ------------------------------------------------------------------------------
 

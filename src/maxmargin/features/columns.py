@@ -48,6 +48,8 @@ class ColumnTable:
         The parsed text.
     source : str
         What messages call it, for example the name of its file.
+    label_column : int or None
+        The column that holds labels, counted from 0: no feature may use it.
 
     Attributes
     ----------
@@ -65,11 +67,14 @@ class ColumnTable:
     ['N', 'V']
     """
 
-    __slots__ = ("native", "offsets", "source")
+    __slots__ = ("label_column", "native", "offsets", "source")
 
-    def __init__(self, native: Columns, source: str = "X") -> None:
+    def __init__(
+        self, native: Columns, source: str = "X", label_column: int | None = None
+    ) -> None:
         self.native = native
         self.source = source
+        self.label_column = label_column
         self.offsets: NDArray[np.int64] = native.offsets
 
     @classmethod
@@ -160,6 +165,24 @@ class ColumnTable:
                 "nothing; expected a label"
             )
         return LabelCodes(codes, names, self.offsets)
+
+    def labelled(self, column: int = -1) -> tuple[ColumnTable, LabelCodes]:
+        """Return the table as training takes it: what features are made of, and the labels.
+
+        Parameters
+        ----------
+        column : int
+            The column of the labels; negative ones count from the end.
+
+        Returns
+        -------
+        table : ColumnTable
+            The same table, which now knows its label column.
+        labels : LabelCodes
+            The labels.
+        """
+        labels = self.labels(column)
+        return ColumnTable(self.native, self.source, self.column_index(column)), labels
 
     def rows(self, columns: list[int] | None = None) -> list[list[list[str]]]:
         """Return the cells as Python lists.

@@ -51,7 +51,11 @@ class FunctionEncoder(FeatureEncoder):
 
     def fit_transform(self, X: Any) -> EncodedBatch:
         """Learn the features that the function gives and encode X; see `FeatureEncoder`."""
-        self.n_columns = X.n_columns if isinstance(X, ColumnTable) else 0
+        self.n_columns = 0
+        if isinstance(X, ColumnTable):
+            self.n_columns = X.n_columns
+            if X.label_column is not None:
+                self.label_column = X.label_column
         return super().fit_transform(self._call(X))
 
     def transform(self, X: Any) -> EncodedBatch:

@@ -65,7 +65,8 @@ class TemplateEncoder:
     hash_bits : int or None
         With a number, there is no list of features: a feature is one of 2^hash_bits by its hash.
     label_column : int or None
-        The column of the training table that holds the labels; no feature may use it.
+        The column of the training table that holds the labels; no feature may use it. A table that
+        knows its label column says so itself.
     threads : int
         For expansion; the result does not depend on it.
 
@@ -165,6 +166,8 @@ class TemplateEncoder:
             The features of its tokens.
         """
         table = as_table(X)
+        if table.label_column is not None:
+            self.label_column = table.label_column
         self._check_columns(table)
         which = list(range(table.n_columns))
         if self.hash_bits is not None:
@@ -250,6 +253,21 @@ class TemplateEncoder:
         text, ends = self._program.names(table.native, which, token[features], line[features])
         places = ends.tolist()
         return [text[a:b].decode("utf-8") for a, b in itertools.pairwise(places)]
+
+    def lines_of(self, features: NDArray[Any]) -> NDArray[Any]:
+        """Lines of the template that gave some features; zeros where nobody knows any more.
+
+        Parameters
+        ----------
+        features : int array
+            Numbers of features.
+
+        Returns
+        -------
+        int array
+            A line for each.
+        """
+        return np.zeros_like(features) if self._seen is None else self._seen[2][features]
 
     def _check_columns(self, table: ColumnTable) -> None:
         """Make sure that the template finds its columns, and not the labels among them."""

@@ -25,6 +25,7 @@ features than the one that was saved, and says the same.
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,9 +45,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["TaggerModel", "load_tagger", "save_tagger"]
+    from maxmargin.solvers.base import Certificate
+
+__all__ = ["TaggerModel", "dense_weights", "load_tagger", "save_tagger", "training_meta"]
 
 KIND = "tagger"
+#: Weights that fit this many bytes are loaded as a full matrix, larger ones stay sparse.
+FULL_BYTES = 128 << 20
 #: Labels that a file can hold and give back as they were.
 _LABEL_TYPES = (str, int, float, bool)
 
@@ -67,6 +72,56 @@ class TaggerModel(NamedTuple):
     chain: Chain
     weights: Any
     meta: dict[str, Any]
+
+
+def training_meta(
+    certificate: Certificate,
+    settings: dict[str, Any],
+    params: dict[str, Any],
+    file_format: str | None = None,
+) -> dict[str, Any]:
+    """Put together what a file says of the training of its model.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of the weights.
+    settings : dict
+        Figures of training; what a file cannot hold is left out.
+    params : dict
+        Parameters of the estimator; what a file cannot hold is left out.
+    file_format : str or None
+        The format of the training file, which `maxmargin tag` then expects too.
+
+    Returns
+    -------
+    dict
+        The meta data for `save_tagger`.
+    """
+    from maxmargin import __version__
+
+    return {
+        "certificate": {
+            "primal": certificate.primal,
+            "dual": certificate.dual,
+            "gap": certificate.gap,
+            "C": certificate.C,
+            "n_examples": certificate.n_examples,
+        },
+        "training": {k: v for k, v in settings.items() if _is_plain(v)},
+        "params": {k: v for k, v in params.items() if _is_plain(v)},
+        "format": file_format,
+        "maxmargin": __version__,
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a file can hold the value and give it back as it was."""
+    if isinstance(value, list):
+        return all(_is_plain(entry) for entry in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or type(value) in (bool, int, str)
 
 
 # --- saving --------------------------------------------------------------------------------------
@@ -105,7 +160,10 @@ def save_tagger(path: Any, chain: Chain, weights: NDArray[Any], meta: dict[str, 
     kept = np.flatnonzero(nonzero.any(axis=1)) if named else np.arange(encoder.n_sparse)
     if len(kept) == 0 and encoder.n_sparse > 0 and named:
         kept = np.arange(1)  # a model of nothing is a model still
-    arrays = _weight_arrays(matrix, nonzero, kept, chain.n_labels, encoder.n_sparse)
+    if isinstance(encoder, TemplateEncoder):
+        # By line of the template: a token's features, found line by line, then come in order.
+        kept = kept[np.argsort(encoder.lines_of(kept), kind="stable")]
+    arrays = _weight_arrays(matrix, nonzero, kept, named=named)
     if encoder.n_sparse > 0:
         arrays.update(_encoder_arrays(encoder, kept))
     if chain.mask is not None:
@@ -122,17 +180,17 @@ def save_tagger(path: Any, chain: Chain, weights: NDArray[Any], meta: dict[str, 
 
 
 def _weight_arrays(
-    matrix: NDArray[Any],
-    nonzero: NDArray[np.bool_],
-    kept: NDArray[np.intp],
-    n_labels: int,
-    n_sparse: int,
+    matrix: NDArray[Any], nonzero: NDArray[np.bool_], kept: NDArray[np.intp], *, named: bool
 ) -> dict[str, NDArray[Any]]:
-    """Return the weights in the smaller of the two forms."""
+    """Return the weights in the smaller of the two forms.
+
+    Rows are those of the features that are kept, in that order. Features without names keep their
+    numbers; of them, ``rows`` lists the ones that have weights.
+    """
+    n_sparse, n_labels = nonzero.shape
     counts = nonzero.sum(axis=1)
-    used = kept if len(kept) < n_sparse else np.flatnonzero(counts)
+    used = kept if named else np.flatnonzero(counts)
     counts = counts[used]
-    entries = int(counts.sum())
     label_type = np.min_scalar_type(max(n_labels - 1, 1))
     rows, places = np.nonzero(nonzero[used])
     sparse: dict[str, NDArray[Any]] = {
@@ -141,11 +199,10 @@ def _weight_arrays(
         "entry_weights": matrix[used[rows], places],
         "tail": np.ascontiguousarray(matrix[n_sparse:, :n_labels]),
     }
-    if len(kept) == n_sparse and len(used) < n_sparse:
+    if not named:
         sparse["rows"] = used.astype(np.uint32)
     n_rows = len(kept) + len(matrix) - n_sparse
     if sum(a.nbytes for a in sparse.values()) < n_rows * matrix.shape[1] * matrix.itemsize:
-        assert entries == len(sparse["entry_weights"])
         return sparse
     return {"weights": np.concatenate([matrix[kept], matrix[n_sparse:]])}
 
@@ -380,9 +437,12 @@ def _restore_weights(
     if len(labels) and int(labels.max()) >= n_labels:
         raise ValueError("a weight is of a label that does not exist")
     if values.dtype == np.float32:
-        return _native.SparseWeights(
+        sparse = _native.SparseWeights(
             n_labels, starts.astype(np.uint32), labels, values, tail.reshape(-1)
         )
+        # Whole vectors of a full matrix are added faster than entries one by one.
+        full = n_rows * _native.padded_labels(n_labels, True) * 4
+        return sparse.dense() if full <= FULL_BYTES else sparse
     return _dense(counts, labels, values, tail, n_labels)
 
 
@@ -423,8 +483,6 @@ def dense_weights(model: TaggerModel) -> NDArray[Any]:
         Native weights, aligned.
     """
     if isinstance(model.weights, _native.SparseWeights):
-        counts, labels, values, tail = model.weights.arrays()
-        L = model.chain.n_labels
-        return _dense(counts, labels, values, tail.reshape(-1, L), L)
+        return model.weights.dense()
     weights: Any = model.chain.native_weights(model.weights)
     return np.asarray(weights)

@@ -31,6 +31,7 @@ from maxmargin.structures.chain_options import (
     allowed_mask,
     cost_matrix,
     explicit_labels,
+    sequence_weights,
     token_weights,
 )
 
@@ -193,12 +194,14 @@ class Chain(Structure):
         """
         self.learn(X, Y)
 
-    def prepare_problem(self, X: Any, Y: Any, token_weight: Any = None) -> PreparedProblem:
+    def prepare_problem(
+        self, X: Any, Y: Any, token_weight: Any = None, sample_weight: Any = None
+    ) -> PreparedProblem:
         """Learn the features and labels and make the training problem, reading X once.
 
         Parameters
         ----------
-        X, Y, token_weight
+        X, Y, token_weight, sample_weight
             As for `make_problem`.
 
         Returns
@@ -207,12 +210,14 @@ class Chain(Structure):
             The native problem, and its parts.
         """
         batch, codes = self.learn(X, Y)
-        parts = self._parts(batch, codes, token_weight)
+        parts = self._parts(batch, codes, token_weight, sample_weight)
         problem = _native.ChainProblem(**parts)
         features = self.encoder.identity()
         return PreparedProblem(problem, {**parts, "features": features, "labels_": self.labels_})
 
-    def make_problem(self, X: Any, Y: Any, token_weight: Any = None) -> _native.ChainProblem:
+    def make_problem(
+        self, X: Any, Y: Any, token_weight: Any = None, sample_weight: Any = None
+    ) -> _native.ChainProblem:
         """Make a native training problem with the features and labels that are known.
 
         Parameters
@@ -223,6 +228,8 @@ class Chain(Structure):
             Their labels, all of them known.
         token_weight : list of arrays, optional
             A factor of the cost of each token, finite and not negative; as long as Y.
+        sample_weight : array of shape (n_sequences,), optional
+            A factor of C for each sequence, finite and not negative.
 
         Returns
         -------
@@ -232,19 +239,20 @@ class Chain(Structure):
         Raises
         ------
         ValueError
-            If lengths differ, a label is not known, or a token weight is negative or not finite.
+            If lengths differ, a label is not known, or a weight is negative or not finite.
         """
         self._require_prepared()
         check_lengths(X, Y)
         batch = self.encoder.transform(X)
         codes, _ = encode_labels(Y, self._codes)
-        return self.encoded_problem(batch, codes, token_weight)
+        return self.encoded_problem(batch, codes, token_weight, sample_weight)
 
     def encoded_problem(
         self,
         batch: EncodedBatch,
         codes: NDArray[np.int32] | None = None,
         token_weight: Any = None,
+        sample_weight: Any = None,
     ) -> _native.ChainProblem:
         """Make a native problem of encoded sequences.
 
@@ -254,7 +262,7 @@ class Chain(Structure):
             What ``encoder`` made.
         codes : int32 array of shape (n_tokens,), optional
             The true labels, as places in ``labels_``; needed for training.
-        token_weight : list of arrays, optional
+        token_weight, sample_weight
             As for `make_problem`.
 
         Returns
@@ -262,7 +270,7 @@ class Chain(Structure):
         ChainProblem
             What a solver trains, or what can be decoded.
         """
-        return _native.ChainProblem(**self._parts(batch, codes, token_weight))
+        return _native.ChainProblem(**self._parts(batch, codes, token_weight, sample_weight))
 
     def learn(self, X: Any, Y: Any) -> tuple[EncodedBatch, NDArray[np.int32]]:
         """Learn the features of X and the labels of Y, and encode both.
@@ -360,7 +368,11 @@ class Chain(Structure):
         return self._mask
 
     def _parts(
-        self, batch: EncodedBatch, codes: NDArray[np.int32] | None = None, token_weight: Any = None
+        self,
+        batch: EncodedBatch,
+        codes: NDArray[np.int32] | None = None,
+        token_weight: Any = None,
+        sample_weight: Any = None,
     ) -> dict[str, Any]:
         """Arguments of a native ChainProblem."""
         dense = batch.dense
@@ -377,6 +389,7 @@ class Chain(Structure):
             "labels": codes,
             "token_weight": token_weights(token_weight, batch.lengths),
             "cost": self._cost,
+            "example_weight": sequence_weights(sample_weight, batch.n_sequences),
         }
 
     # --- sizes -----------------------------------------------------------------------------------

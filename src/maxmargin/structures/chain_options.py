@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from maxmargin.structures.adapter import real_number
 
-__all__ = ["allowed_mask", "cost_matrix", "explicit_labels", "token_weights"]
+__all__ = ["allowed_mask", "cost_matrix", "explicit_labels", "sequence_weights", "token_weights"]
 
 
 def explicit_labels(labels: Any) -> dict[Any, int]:
@@ -176,6 +176,31 @@ def token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.f
             "finite number that is not negative"
         )
     return weights
+
+
+def sequence_weights(sample_weight: Any, n_sequences: int) -> NDArray[np.float64] | None:
+    """Return a weight for each sequence, checked."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("sample_weight must be numbers, one for each sequence") from None
+    if weights.shape != (n_sequences,):
+        raise ValueError(
+            f"sample_weight has the shape {weights.shape}; expected ({n_sequences},), one number "
+            "for each sequence"
+        )
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise ValueError(
+            f"sample_weight of sequence {i} is {weights[i]}; expected a finite number that is not "
+            "negative"
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all sequences; expected one above zero")
+    return np.ascontiguousarray(weights)
 
 
 def _shown(classes: Sequence[Any], most: int = 10) -> str:

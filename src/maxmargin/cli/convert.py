@@ -1,0 +1,480 @@
+"""``maxmargin convert``: turn files of one format into another."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from maxmargin.cli.options import (
+    FORMATS,
+    add_reading,
+    is_function,
+    make_encoder,
+    note,
+    read_data,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from maxmargin.features.batch import EncodedBatch
+    from maxmargin.features.columns import ColumnTable, LabelCodes
+    from maxmargin.features.items import Items
+
+__all__ = ["configure", "run"]
+
+#: What a name ends with, without .gz -> format.
+ENDINGS = {
+    ".crfsuite": "crfsuite",
+    ".items": "crfsuite",
+    ".svmhmm": "svmhmm",
+    ".svm": "svmhmm",
+    ".dat": "svmhmm",
+    ".tsv": "conll",
+    ".conll": "conll",
+    ".txt": "conll",
+    ".conllu": "conllu",
+}
+
+
+class _Features(NamedTuple):
+    """Tokens with named features, and their labels."""
+
+    batch: EncodedBatch
+    names: list[str]
+    labels: LabelCodes
+    #: Where the features of the tokens are, in the order in which people expect them; None: as is.
+    order: NDArray[Any] | None = None
+    weights: NDArray[Any] | None = None
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of the command.
+    """
+    parser.add_argument("input", metavar="IN", help="the file to read; - is standard input")
+    parser.add_argument(
+        "output",
+        metavar="OUT",
+        help="the file to write, gzipped if its name ends with .gz; - is standard output; it may "
+        "be IN",
+    )
+    parser.add_argument(
+        "--to",
+        choices=FORMATS,
+        default=None,
+        help="format of OUT (default: by its ending: .crfsuite .items, .svmhmm .svm .dat, or "
+        ".tsv .conll .txt, perhaps with .gz)",
+    )
+    parser.add_argument(
+        "--template",
+        metavar="TEMPLATE",
+        default=None,
+        help="from columns to crfsuite or svmhmm: which features tokens get; the name of a "
+        "built-in template, a file, or module:function (default: words)",
+    )
+    numbered = parser.add_argument_group("to svmhmm, whose features and labels are numbers")
+    numbered.add_argument(
+        "--features",
+        metavar="FILE",
+        default=None,
+        help="write the names of the features there: number TAB name",
+    )
+    numbered.add_argument(
+        "--numeric-labels",
+        action="store_true",
+        help="number the labels from 1, as SVM^hmm itself wants it; the list goes to --labels, or "
+        "to --features as lines '# label NUMBER TAB LABEL' (default: labels stay as they are)",
+    )
+    numbered.add_argument(
+        "--labels",
+        metavar="FILE",
+        default=None,
+        help="write the numbers of the labels there: number TAB label",
+    )
+    add_reading(parser, flag="--from")
+
+
+def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """Run the command.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        As `configure` describes them.
+
+    Returns
+    -------
+    int
+        Exit code, 0.
+    dict
+        ``input``, ``output``, ``from``, ``to``, ``n_sequences``, ``n_tokens``, ``n_features``
+        (None for columns) and ``bytes``, the size of what was written.
+
+    Raises
+    ------
+    ValueError
+        If one format cannot be turned into the other, or if the input is not what it should be.
+    OSError
+        If a file cannot be read or written; nothing is left behind then.
+    """
+    source, target = options.format or "conll", _target(options)
+    _check(source, target, options)
+    data = read_data(options.input, options)
+    if target == "conll":
+        size = _write_columns(data, options)
+        n_features = None
+        n_sequences, n_tokens = data.n_sequences, data.n_tokens  # type: ignore[union-attr]
+    else:
+        features = _features(data, options)
+        batch = features.batch
+        n_sequences, n_tokens = batch.n_sequences, batch.n_tokens
+        if target == "crfsuite":
+            n_features = batch.n_sparse
+            size = _write_crfsuite(features, options)
+        else:
+            n_features, size = _write_svmhmm(features, source, options)
+    summary = {
+        "input": options.input,
+        "output": options.output,
+        "from": source,
+        "to": target,
+        "n_sequences": n_sequences,
+        "n_tokens": n_tokens,
+        "n_features": n_features,
+        "bytes": size,
+    }
+    if not options.json and options.output != "-":
+        from maxmargin.memory import format_bytes
+
+        known = "" if n_features is None else f", {n_features} features"
+        print(
+            f"{options.output}: {source} -> {target}: {n_sequences} sequences, {n_tokens} tokens"
+            f"{known}, {format_bytes(size)}"
+        )
+    return 0, summary
+
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+
+def _target(options: argparse.Namespace) -> str:
+    """Return the format of the output: as told, or by the ending of its name."""
+    if options.to is not None:
+        return str(options.to)
+    ending = os.path.splitext(options.output.removesuffix(".gz"))[1]  # noqa: PTH122
+    if ending.lower() not in ENDINGS:
+        raise ValueError(
+            f"{options.output}: the name does not tell the format; add --to "
+            f"{', --to '.join(name for name in FORMATS if name != 'conllu')}"
+        )
+    return ENDINGS[ending.lower()]
+
+
+def _check(source: str, target: str, options: argparse.Namespace) -> None:
+    """Refuse what cannot be done, before anything is read."""
+    refused = f"{options.input}: {source} cannot be turned into {target}:"
+    if target == "conllu":
+        raise ValueError(f"{refused} nothing here knows the ten columns of CoNLL-U; expected conll")
+    if target == "conll":
+        if source in ("crfsuite", "svmhmm"):
+            raise ValueError(
+                f"{refused} its features are expanded, and columns cannot be had back from them"
+            )
+        if options.template is not None:
+            raise ValueError("--template makes features, and files of columns hold none")
+    if target != "svmhmm":
+        for flag in ("features", "labels", "numeric_labels"):
+            if getattr(options, flag):
+                raise ValueError(
+                    f"--{flag.replace('_', '-')} is for svmhmm, whose features and labels are "
+                    f"numbers; {target} has names"
+                )
+    if options.numeric_labels and not (options.labels or options.features):
+        raise ValueError(
+            "--numeric-labels needs a file for the list of the labels: --labels FILE, or "
+            "--features FILE"
+        )
+    if options.labels and not options.numeric_labels:
+        raise ValueError("--labels lists the numbers of the labels; add --numeric-labels")
+    written = [p for p in (options.output, options.features, options.labels) if p is not None]
+    if len({p if p == "-" else os.path.realpath(p) for p in written}) < len(written):
+        raise ValueError(
+            f"{options.output}: is to be written twice; expected different files for OUT, "
+            "--features and --labels"
+        )
+
+
+# --- features -------------------------------------------------------------------------------------
+
+
+def _features(data: ColumnTable | Items, options: argparse.Namespace) -> _Features:
+    """Return the features of a file: as they are in it, or by a template."""
+    from maxmargin.features.columns import ColumnTable
+
+    if not isinstance(data, ColumnTable):
+        if options.template is not None:
+            make_encoder(options.template, data)  # which refuses it in its words
+        names = data.vocabulary.names()
+        return _Features(data.batch, names, data.label_codes, None, data.sequence_weight)
+    data, labels = data.labelled(options.label_column)
+    if options.template is not None and is_function(options.template):
+        return _by_function(data, labels, options)
+    encoder: Any = make_encoder(options.template, data)
+    batch = encoder.fit_transform(data)
+    # Native code sorts the features of a token by number; people expect the order of the template.
+    _, _, lines = encoder._seen
+    return _Features(batch, encoder.feature_names(), labels, _by_line(batch, lines))
+
+
+def _by_function(
+    table: ColumnTable, labels: LabelCodes, options: argparse.Namespace
+) -> _Features:
+    """Return what a function of the user makes of a table; its failures are input, not faults."""
+    try:
+        encoder = make_encoder(options.template, table)
+        batch = encoder.fit_transform(table)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        if str(error).startswith((f"template {options.template}", options.template)):
+            raise
+        kind = "" if type(error) in (ValueError, TypeError) else f"{type(error).__name__}: "
+        raise ValueError(
+            f"template {options.template}, at {table.source}: {kind}{error}"
+        ) from error
+    if batch.indices is None or batch.dense is not None:
+        raise ValueError(
+            f"template {options.template}: gives features that are arrays; expected lists of str, "
+            "or dicts"
+        )
+    return _Features(batch, encoder.feature_names(), labels)
+
+
+def _by_line(batch: EncodedBatch, lines: NDArray[Any]) -> NDArray[Any]:
+    """Return the places of a batch's entries, those of a token by the lines of the template."""
+    import numpy as np
+
+    assert batch.indptr is not None
+    assert batch.indices is not None
+    token = np.repeat(np.arange(batch.n_tokens, dtype=np.int64), np.diff(batch.indptr))
+    token *= int(lines.max(initial=0)) + 1
+    return np.argsort(token + lines[batch.indices], kind="stable")
+
+
+def _escaped(names: list[str], source: str) -> list[str]:
+    """Return names as fields of a CRFsuite file."""
+    from maxmargin.io.crfsuite import _attribute
+
+    text = "\n".join(names)
+    simple = "\t" not in text and "\r" not in text and text.count("\n") == len(names) - 1
+    if simple and all(names):
+        return text.replace("\\", "\\\\").replace(":", "\\:").split("\n")
+    try:
+        return [_attribute(name, 1.0) for name in names]
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
+def _numbers(values: NDArray[Any]) -> list[str]:
+    """Return 4-byte numbers as short texts that are read as the same numbers."""
+    import numpy as np
+
+    distinct, which = np.unique(values, return_inverse=True)
+    texts = [str(value).removesuffix(".0") for value in distinct]
+    return [texts[k] for k in which.tolist()]
+
+
+def _tokens(
+    features: _Features, fields: list[str], valued: bool
+) -> Iterator[list[tuple[int, list[str]]]]:
+    """Yield for each sequence the label and the fields of each token.
+
+    Parameters
+    ----------
+    features : _Features
+        What is written.
+    fields : list of str
+        What is written for a feature, without its value.
+    valued : bool
+        Whether the value one is written, too.
+
+    Yields
+    ------
+    list of (int, list of str)
+        For each token the code of its label and its fields.
+    """
+    batch, order = features.batch, features.order
+    assert batch.indptr is not None
+    assert batch.indices is not None
+    if valued and batch.values is None:
+        fields = [f"{field}:1" for field in fields]
+    offsets = batch.offsets.tolist()
+    for begin, end in itertools.pairwise(offsets):
+        ends = batch.indptr[begin : end + 1].tolist()
+        first, last = ends[0], ends[-1]
+        entries = slice(first, last) if order is None else order[first:last]
+        row = [fields[k] for k in batch.indices[entries].tolist()]
+        if batch.values is not None:
+            numbers = _numbers(batch.values[entries])
+            row = [
+                field if number == "1" and not valued else f"{field}:{number}"
+                for field, number in zip(row, numbers, strict=True)
+            ]
+        codes = features.labels.codes[begin:end].tolist()
+        spans = zip(codes, ends[:-1], ends[1:], strict=True)
+        yield [(code, row[a - first : b - first]) for code, a, b in spans]
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def _source(options: argparse.Namespace) -> str:
+    from maxmargin.io.text import name_of
+
+    return name_of(options.input)
+
+
+def _write(path: str, pieces: Iterator[str], others: dict[str, str] | None = None) -> int:
+    """Write a file and others beside it, all of them or none.
+
+    Parameters
+    ----------
+    path : str
+        The file; "-" is standard output.
+    pieces : iterator of str
+        Its text.
+    others : dict of str to str
+        Texts of other files by their names.
+
+    Returns
+    -------
+    int
+        The size of the file, or the number of bytes that were written if it is no plain file.
+    """
+    import contextlib
+    from pathlib import Path
+
+    from maxmargin.io.text import open_for_writing
+
+    size = 0
+    with contextlib.ExitStack() as stack:
+        file: IO[bytes] = stack.enter_context(open_for_writing(path))
+        for name, text in (others or {}).items():
+            stack.enter_context(open_for_writing(name)).write(text.encode())
+        for piece in pieces:
+            size += file.write(piece.encode())
+    if path != "-" and Path(path).is_file():
+        return Path(path).stat().st_size
+    return size
+
+
+def _write_columns(data: ColumnTable | Items, options: argparse.Namespace) -> int:
+    from maxmargin.features.columns import ColumnTable
+
+    assert isinstance(data, ColumnTable)
+    native, which = data.native, list(range(data.n_columns))
+
+    def pieces() -> Iterator[str]:
+        for i in range(data.n_sequences):
+            rows = ["\t".join(row) for row in native.rows(i, which)]
+            yield "\n".join([*rows, "", ""])
+
+    return _write(options.output, pieces())
+
+
+def _label_texts(features: _Features, convert: Callable[[str], str], source: str) -> list[str]:
+    """Return the labels as a format has them, or an error that names the file and the label."""
+    try:
+        return [convert(label) for label in features.labels.names]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
+def _write_crfsuite(features: _Features, options: argparse.Namespace) -> int:
+    from maxmargin.io.crfsuite import _label
+
+    source = _source(options)
+    labels = _label_texts(features, _label, source)
+    fields = _escaped(features.names, source)
+    weights = None if features.weights is None else _numbers(features.weights)
+
+    def pieces() -> Iterator[str]:
+        for i, tokens in enumerate(_tokens(features, fields, valued=False)):
+            lines = [] if weights is None else [f"@weight:{weights[i]}"]
+            lines += ["\t".join([labels[code], *row]) for code, row in tokens]
+            yield "\n".join([*lines, "", ""])
+
+    return _write(options.output, pieces())
+
+
+def _write_svmhmm(
+    features: _Features, source_format: str, options: argparse.Namespace
+) -> tuple[int, int]:
+    """Write an SVM^hmm file, and the lists of features and labels.
+
+    Returns
+    -------
+    n_features : int
+        How many features there are.
+    size : int
+        As `_write` returns it.
+    """
+    import numpy as np
+
+    from maxmargin.io.svmhmm import _tag
+
+    source = _source(options)
+    names, batch = features.names, features.batch
+    assert batch.indptr is not None
+    assert batch.indices is not None
+    if features.weights is not None:
+        note(
+            f"maxmargin convert: {source}: svmhmm files have no weights of sequences; "
+            "they are left out"
+        )
+    # Numbers ascend within a line. Those of a file that has numbers already stay as they are.
+    if source_format == "svmhmm":
+        fields = names
+        token = np.repeat(np.arange(batch.n_tokens), np.diff(batch.indptr))
+        number = np.array([int(name) for name in names], dtype=np.uint64)
+        features = features._replace(order=np.lexsort((number[batch.indices], token)))
+    else:
+        fields = [str(k) for k in range(1, len(names) + 1)]
+        features = features._replace(order=None)
+    if options.numeric_labels:
+        labels = [str(k) for k in range(1, len(features.labels.names) + 1)]
+    else:
+        labels = _label_texts(features, lambda label: _tag(label, "the labels"), source)
+    others: dict[str, str] = {}
+    numbered = _listed(labels, features.labels.names, source)
+    if options.labels:
+        others[options.labels] = "".join(numbered)
+    if options.features:
+        in_front = [f"# label {line}" for line in numbered]
+        front = "".join(in_front) if options.numeric_labels and not options.labels else ""
+        others[options.features] = front + "".join(_listed(fields, names, source))
+
+    def pieces() -> Iterator[str]:
+        for i, tokens in enumerate(_tokens(features, fields, valued=True), 1):
+            lines = [" ".join([labels[code], f"qid:{i}", *row]) for code, row in tokens]
+            yield "\n".join([*lines, ""])
+
+    return len(names), _write(options.output, pieces(), others)
+
+
+def _listed(numbers: list[str], names: list[str], source: str) -> list[str]:
+    for name in names:
+        if "\n" in name or "\r" in name:
+            raise ValueError(
+                f"{source}: found the name {name!r}; expected one without ends of lines, which a "
+                "list cannot hold"
+            )
+    return [f"{number}\t{name}\n" for number, name in zip(numbers, names, strict=True)]

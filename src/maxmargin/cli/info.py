@@ -1,0 +1,449 @@
+"""``maxmargin info``: what a model holds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.cli.options import at_least
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from maxmargin.io.tagger_file import TaggerModel
+    from maxmargin.structures.chain import Chain
+
+__all__ = ["configure", "run"]
+
+FEW_TRANSITIONS = 5  # that are shown if nobody asks for them
+TEMPLATE_LINES = 3  # that are shown of a template
+SHOWN_LABELS = 12
+_TOGETHER = 1 << 22  # weights of a full matrix that are looked at at a time
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of the command.
+    """
+    parser.add_argument("model", metavar="MODEL", help="a model file")
+    parser.add_argument(
+        "--top",
+        type=at_least(0),
+        default=20,
+        metavar="N",
+        help="how many of the largest and of the smallest weights to list (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--label", default=None, metavar="LABEL", help="list weights and transitions of this label"
+    )
+    parser.add_argument(
+        "--template",
+        action="store_true",
+        help="print the template of the model and nothing else, as a file that --template of "
+        "train takes",
+    )
+    parser.add_argument(
+        "--transitions",
+        action="store_true",
+        help=f"list as many transitions as weights (default: {FEW_TRANSITIONS} of each sign)",
+    )
+
+
+def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """Run the command.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        As `configure` describes them.
+
+    Returns
+    -------
+    int
+        Exit code, 0.
+    dict
+        ``file``, ``format_version``, ``n_bytes``, ``features`` (their kind),
+        ``n_features``, ``n_features_trained`` (None if the file does not tell), ``n_labels``,
+        ``n_weights`` (of a full model), ``n_nonzero``, ``memory_bytes``, ``labels``,
+        ``certificate``, ``training``, ``params``, ``template`` (its source), ``top``,
+        ``transitions``; with ``template`` also ``template_text``. The start of a sequence is the
+        ``from`` None, its end the ``to`` None.
+
+    Raises
+    ------
+    ModelFormatError
+        If the file is no model.
+    ValueError
+        If there is no such label, or no template to print.
+    OSError
+        If the file cannot be read.
+    """
+    from maxmargin.io.container import read_container
+    from maxmargin.io.tagger_file import KIND, load_tagger
+
+    container = read_container(options.model, KIND)
+    # Features are looked at, not made: any function will do.
+    model = load_tagger(options.model, _no_function)
+    chain, meta = model.chain, model.meta
+    described = meta["encoder"]
+    template = getattr(chain.encoder, "template", None)
+    if options.template and template is None:
+        origin = described.get("function")
+        made = f"made by the function {origin}" if origin else f"of the kind {described['kind']}"
+        raise ValueError(f"{options.model}: has no template; its features are {made}")
+    label = None if options.label is None else _label_number(chain, options.label, options.model)
+    given = [meta.get(name) for name in ("training", "params")]
+    training, params = (entry if isinstance(entry, dict) else {} for entry in given)
+    few = options.top if options.transitions else min(options.top, FEW_TRANSITIONS)
+    wanted = options.json or not options.template
+    n_features = chain.encoder.n_sparse + chain.encoder.n_dense
+    L = chain.n_labels
+    summary: dict[str, Any] = {
+        "file": options.model,
+        "format_version": container.version,
+        "n_bytes": container.n_bytes,
+        "features": _kind(described),
+        "n_features": n_features,
+        "n_features_trained": training.get("n_features"),
+        "n_labels": L,
+        "n_weights": (n_features + L + 2) * L,
+        "n_nonzero": _count_nonzero(model),
+        "memory_bytes": _memory(model),
+        "labels": chain.classes_,
+        "certificate": _certificate(meta.get("certificate")),
+        "training": training,
+        "params": params,
+        "template": None if template is None else template.source,
+        "top": _top(model, options.top, label) if wanted else [],
+        "transitions": _transitions(model, few, label) if wanted else [],
+    }
+    if options.template:
+        assert template is not None
+        summary["template_text"] = template.text
+        if not options.json:
+            print(template.text, end="" if template.text.endswith("\n") else "\n")
+    elif not options.json:
+        lines = [] if template is None else [line.text for line in template.lines if line.unigram]
+        for text in describe(summary, lines):
+            print(text)
+    return 0, summary
+
+
+def _no_function(_: Any) -> Any:
+    raise AssertionError("features are not made here")
+
+
+def _label_number(chain: Chain, wanted: str, path: str) -> int:
+    """Return where a label is in ``labels_``; labels that are no texts are found by theirs."""
+    found = [k for k, label in enumerate(chain.labels_) if str(label) == wanted]
+    if not found:
+        raise ValueError(
+            f"{path}: has no label {wanted!r}; expected one of {_some(chain.classes_)}"
+        )
+    return found[0]
+
+
+def _kind(described: dict[str, Any]) -> str:
+    """Return the kind of the features in words."""
+    if "template" in described:
+        kind = "template"
+    elif "function" in described:
+        kind = f"function {described['function']}"
+    else:
+        kind = str(described["kind"])
+    if described.get("hash_bits") is not None:
+        kind += f", hashed to {described['hash_bits']} bits"
+    return kind
+
+
+def _certificate(given: Any) -> dict[str, Any] | None:
+    """Return primal, dual, gap and C of a certificate as a file has it; None if it has none."""
+    if not isinstance(given, dict):
+        return None
+    result = {key: given.get(key) for key in ("primal", "dual", "gap", "C")}
+    primal, dual = result["primal"], result["dual"]
+    if result["gap"] is None and primal is not None and dual is not None:
+        from maxmargin.solvers.base import relative_gap
+
+        result["gap"] = relative_gap(primal, dual)
+    return result
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+
+def _matrix(model: TaggerModel) -> NDArray[Any]:
+    """Return the weights of a model that is stored in full, [rows][labels], as a view."""
+    L = model.chain.n_labels
+    rows = model.chain.encoder.n_sparse + model.chain.encoder.n_dense + L + 2
+    matrix: NDArray[Any] = model.weights.reshape(rows, -1)[:, :L]
+    return matrix
+
+
+def _tail(model: TaggerModel) -> NDArray[Any]:
+    """Return the rows behind the sparse features: dense features, transitions, start, end."""
+    from maxmargin._native import SparseWeights
+
+    if isinstance(model.weights, SparseWeights):
+        return model.weights.arrays()[3].reshape(-1, model.chain.n_labels)
+    return _matrix(model)[model.chain.encoder.n_sparse :]
+
+
+def _count_nonzero(model: TaggerModel) -> int:
+    import numpy as np
+
+    from maxmargin._native import SparseWeights
+
+    if isinstance(model.weights, SparseWeights):
+        _, _, weights, tail = model.weights.arrays()
+        return int(np.count_nonzero(weights)) + int(np.count_nonzero(tail))
+    return int(np.count_nonzero(_matrix(model)))
+
+
+def _memory(model: TaggerModel) -> int:
+    from maxmargin._native import SparseWeights
+
+    if isinstance(model.weights, SparseWeights):
+        return model.weights.memory_bytes
+    return int(model.weights.nbytes)
+
+
+def _blocks(
+    model: TaggerModel, label: int | None
+) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+    """Yield the weights of the features, some at a time, with their features and labels.
+
+    Sparse weights are never made a full matrix, and a full matrix is not copied as a whole.
+    """
+    import numpy as np
+
+    from maxmargin._native import SparseWeights
+
+    encoder, L = model.chain.encoder, model.chain.n_labels
+    first = 0
+    if isinstance(model.weights, SparseWeights):
+        counts, labels, weights, tail = model.weights.arrays()
+        ends = np.cumsum(counts, dtype=np.int64)
+        for begin in range(0, len(weights), _TOGETHER):
+            entries = np.arange(begin, min(begin + _TOGETHER, len(weights)))
+            if label is not None:
+                entries = entries[labels[entries] == label]
+            features = np.searchsorted(ends, entries, side="right")
+            yield weights[entries], features, labels[entries]
+        rows, first = tail.reshape(-1, L)[: encoder.n_dense], encoder.n_sparse
+    else:
+        rows = _matrix(model)[: encoder.n_sparse + encoder.n_dense]
+    columns = np.arange(L) if label is None else np.array([label])
+    step = max(1, _TOGETHER // len(columns))
+    for begin in range(0, len(rows), step):
+        part = rows[begin : begin + step] if label is None else rows[begin : begin + step, columns]
+        features = np.repeat(np.arange(begin, begin + len(part)) + first, len(columns))
+        yield part.ravel(), features, np.tile(columns, len(part))
+
+
+def _largest(weights: NDArray[Any], k: int) -> NDArray[Any]:
+    """Return the places of the k largest weights above zero; of equal ones, the first."""
+    import numpy as np
+
+    places = np.flatnonzero(weights > 0)
+    if len(places) <= k:
+        return places
+    found = weights[places]
+    bound = np.partition(found, len(found) - k)[len(found) - k]
+    above = places[found > bound]
+    return np.concatenate([above, places[found == bound][: k - len(above)]])
+
+
+def _strongest(
+    blocks: Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]], k: int
+) -> list[tuple[float, int, int]]:
+    """Return the k largest positive weights and then the k smallest negative ones.
+
+    Parameters
+    ----------
+    blocks : iterator of (weights, rows, columns)
+        Where to look.
+    k : int
+        How many of each sign at most.
+
+    Returns
+    -------
+    list of (float, int, int)
+        Weight, row and column; positive ones from the largest down, then negative ones from the
+        smallest up.
+    """
+    best: dict[int, list[tuple[float, int, int]]] = {1: [], -1: []}
+    if k == 0:
+        return []
+    for weights, rows, columns in blocks:
+        for sign, kept in best.items():
+            places = _largest(sign * weights, k)
+            found = (weights[places].tolist(), rows[places].tolist(), columns[places].tolist())
+            kept.extend(zip(*found, strict=True))
+            kept.sort(key=lambda entry, sign=sign: (-sign * entry[0], entry[1:]))  # type: ignore[misc]
+            del kept[k:]
+    return best[1] + best[-1]
+
+
+def _top(model: TaggerModel, k: int, label: int | None) -> list[dict[str, Any]]:
+    """Return the strongest weights of features, by name."""
+    found = _strongest(_blocks(model, label), k)
+    names = _names(model.chain, [feature for _, feature, _ in found])
+    labels = model.chain.labels_
+    return [
+        {"feature": name, "label": labels[column], "weight": weight}
+        for name, (weight, _, column) in zip(names, found, strict=True)
+    ]
+
+
+def _names(chain: Chain, features: list[int]) -> list[str]:
+    """Return the names of some features, without those of all others where that can be had."""
+    from maxmargin.features.template_encoder import TemplateEncoder
+
+    encoder = chain.encoder
+    every: list[str] | None = None
+    names = []
+    for j in features:
+        if j >= encoder.n_sparse:
+            names.append(f"dense:{j - encoder.n_sparse}")
+        elif encoder.hash_bits is not None:
+            names.append(f"hash:{j}")
+        elif isinstance(encoder, TemplateEncoder):
+            every = encoder.feature_names() if every is None else every
+            names.append(every[j])
+        elif encoder.vocabulary is not None:
+            names.append(encoder.vocabulary.name(j))
+        else:
+            names.append(f"sparse:{j}")
+    return names
+
+
+def _transitions(model: TaggerModel, k: int, label: int | None) -> list[dict[str, Any]]:
+    """Return the strongest transitions, start and end among them."""
+    import numpy as np
+
+    L = model.chain.n_labels
+    tail = _tail(model)
+    # With start as one more label before, and end as one more behind.
+    square = np.zeros((L + 1, L + 1), dtype=tail.dtype)
+    square[:L, :L] = tail[-L - 2 : -2]
+    square[L, :L], square[:L, L] = tail[-2], tail[-1]
+    if label is not None:
+        takes_part = np.zeros(square.shape, dtype=bool)
+        takes_part[label], takes_part[:, label] = True, True
+        square[~takes_part] = 0
+    rows, columns = np.divmod(np.arange(square.size), L + 1)
+    names = [*model.chain.labels_, None]
+    return [
+        {"from": names[row], "to": names[column], "weight": weight}
+        for weight, row, column in _strongest(iter([(square.ravel(), rows, columns)]), k)
+    ]
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def describe(summary: dict[str, Any], template_lines: list[str]) -> Iterator[str]:
+    """Tell what a model holds.
+
+    Parameters
+    ----------
+    summary : dict
+        As `run` returns it.
+    template_lines : list of str
+        The lines of the template that give features.
+
+    Yields
+    ------
+    str
+        The lines.
+    """
+    from maxmargin.memory import format_bytes
+
+    kept, trained = summary["n_features"], summary["n_features_trained"]
+    of = f" of {trained} in training" if isinstance(trained, int) and trained != kept else ""
+    full, nonzero = summary["n_weights"], summary["n_nonzero"]
+    size, version = format_bytes(summary["n_bytes"]), summary["format_version"]
+    yield f"{summary['file']}: {size}, format {version}"
+    yield f"  features     {kept}{of} ({summary['features']})"
+    yield f"  labels       {summary['n_labels']}: {_some(summary['labels'])}"
+    yield f"  weights      {full}, {nonzero} of them not zero ({100 * nonzero / full:.1f} %)"
+    yield f"  memory       {format_bytes(summary['memory_bytes'])} of weights when loaded"
+    certificate = summary["certificate"]
+    if certificate is None:
+        yield "  certificate  none"
+    else:
+        gap = certificate["gap"]
+        within = "" if gap is None else f": within {100 * gap:.3g} % of the optimum"
+        yield (
+            f"  certificate  primal {_shown(certificate['primal'])}, "
+            f"dual {_shown(certificate['dual'])}{within} (C = {_shown(certificate['C'])})"
+        )
+    for title, given in (("training", summary["training"]), ("parameters", summary["params"])):
+        if not given:
+            continue
+        yield f"  {title}"
+        settings = list(_flat(given))
+        width = max(len(key) for key, _ in settings) + 1
+        for key, value in settings:
+            yield f"    {key + ':':{width}s} {value}"
+    if summary["template"] is not None:
+        yield f"  template     {summary['template']}, {len(template_lines)} lines of features"
+        for line in template_lines[:TEMPLATE_LINES]:
+            yield f"    {_printable(line)}"
+        if len(template_lines) > TEMPLATE_LINES:
+            yield "    ... (all of it: --template)"
+    if summary["top"]:
+        yield ""
+        yield "strongest weights"
+        width = max(len(_printable(entry["label"])) for entry in summary["top"])
+        for entry in summary["top"]:
+            label = _printable(entry["label"])
+            yield f"  {entry['weight']:+10.4f}  {label:{width}s}  {_printable(entry['feature'])}"
+    if summary["transitions"]:
+        yield ""
+        yield "strongest transitions"
+        for entry in summary["transitions"]:
+            before = "(start)" if entry["from"] is None else _printable(entry["from"])
+            behind = "(end)" if entry["to"] is None else _printable(entry["to"])
+            yield f"  {entry['weight']:+10.4f}  {before} -> {behind}"
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield settings as keys and values in words; those within others are called outer.inner."""
+    for key, value in settings.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", _shown(value)
+
+
+def _shown(value: Any) -> str:
+    """Put a value into words, shortly."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return _some([_shown(entry) for entry in value]) if value else "none"
+    return _printable(value)
+
+
+def _some(values: list[Any]) -> str:
+    """Return the first values of a list, and how many more there are."""
+    shown = ", ".join(_printable(value) for value in values[:SHOWN_LABELS])
+    more = len(values) - SHOWN_LABELS
+    return shown if more <= 0 else f"{shown} and {more} more"
+
+
+def _printable(value: Any) -> str:
+    """Return a text in which nothing moves the cursor."""
+    text = str(value)
+    return text if text.isprintable() else repr(text)[1:-1]

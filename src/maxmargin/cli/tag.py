@@ -1,0 +1,272 @@
+"""``maxmargin tag``: adds a column of labels to a file, or to a stream."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from maxmargin.cli.model import add_model, load_model
+from maxmargin.cli.options import add_reading, add_threads, at_least, read_data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from maxmargin.features.columns import ColumnTable
+    from maxmargin.io.tagger_file import TaggerModel
+
+__all__ = ["configure", "run"]
+
+EPILOG = """\
+examples:
+  maxmargin tag -m pos.mm new.tsv > tagged.tsv
+  tokenize < book.txt | maxmargin tag -m pos.mm | cut -f 1,2
+
+The columns of the input are kept and one is added, so that there are as many lines as before. A
+column with labels may be in the input or not. Sequences are tagged as they come in: a pipe gets its
+answer when a blank line ends a sequence. Of crfsuite and svmhmm files the labels alone are written.
+"""
+
+#: Bytes that are read at a time; a pipe may give less.
+CHUNK = 1 << 20
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of the command.
+    """
+    parser.epilog = EPILOG
+    add_model(parser)
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="what to tag; - is a pipe (default)"
+    )
+    parser.add_argument(
+        "-o", "--output", default="-", metavar="FILE", help="where to write (standard output)"
+    )
+    parser.add_argument(
+        "--nbest",
+        type=at_least(1),
+        default=None,
+        metavar="K",
+        help="the K best labellings of each sequence, each after a line '# rank score'",
+    )
+    parser.add_argument(
+        "--scores",
+        action="store_true",
+        help="one more column: by how much the label beats the next best one there",
+    )
+    add_reading(parser, labels=False)
+    add_threads(parser)
+
+
+def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """Run the command.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        As `configure` describes them.
+
+    Returns
+    -------
+    int
+        Exit code, 0.
+    dict
+        How much was tagged and how fast.
+    """
+    from maxmargin.io.text import open_for_writing
+
+    if options.nbest is not None and options.scores:
+        raise ValueError("--nbest and --scores do not go together")
+    if options.json and options.output == "-":
+        raise ValueError("--json needs -o FILE: standard output cannot hold both")
+    begin = time.perf_counter()
+    model = load_model(options)
+    if hasattr(model.chain.encoder, "threads"):
+        model.chain.encoder.threads = options.threads
+    loaded = time.perf_counter()
+    n_sequences = n_tokens = 0
+    with open_for_writing(options.output) as out:
+        for text, sequences, tokens in _tagged(model, options):
+            out.write(text)
+            if options.output == "-":
+                out.flush()
+            n_sequences += sequences
+            n_tokens += tokens
+    seconds = time.perf_counter() - loaded
+    return 0, {
+        "n_sequences": n_sequences,
+        "n_tokens": n_tokens,
+        "seconds_load": loaded - begin,
+        "seconds_tag": seconds,
+        "tokens_per_second": n_tokens / seconds if seconds > 0 else None,
+    }
+
+
+def _tagged(
+    model: TaggerModel, options: argparse.Namespace
+) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the output piece by piece, with the numbers of sequences and tokens in it."""
+    if options.format == "conll":
+        with _opened(options.file) as stream:
+            for table in _tables(stream, options):
+                if isinstance(table, bytes):  # blank lines and comments only
+                    yield table, 0, 0
+                else:
+                    yield _columns(model, table, options), table.n_sequences, table.n_tokens
+        return
+    data: Any = read_data(options.file, options, model.chain.encoder.vocabulary)
+    if options.format == "conllu":
+        yield _columns(model, data, options), data.n_sequences, data.n_tokens
+        return
+    batch = model.chain.encoder.transform(data)
+    yield _labels_only(model, batch, options), batch.n_sequences, batch.n_tokens
+
+
+def _opened(path: str) -> Any:
+    """Open a file for reading bytes as they come; gzip is recognised."""
+    import contextlib
+    from pathlib import Path
+
+    if path == "-":
+        return contextlib.nullcontext(sys.stdin.buffer)
+    with Path(path).open("rb") as file:
+        compressed = file.read(2) == b"\x1f\x8b"
+    if not compressed and not path.endswith(".gz"):
+        return Path(path).open("rb")
+    import io
+
+    from maxmargin.io.text import read_bytes
+
+    return io.BytesIO(read_bytes(path))
+
+
+def _tables(stream: BinaryIO, options: argparse.Namespace) -> Iterator[ColumnTable | bytes]:
+    """Cut a stream into tables of whole sequences, as large as what has come in."""
+    from maxmargin.io.columns import parse_columns
+    from maxmargin.io.text import name_of
+
+    source = name_of(options.file)
+    separator, n_columns, line = options.separator, 0, 1
+    rest = b""
+    while True:
+        # A pipe gives what it has, without waiting for more.
+        chunk = stream.read1(CHUNK) if hasattr(stream, "read1") else stream.read(CHUNK)
+        ends = not chunk
+        rest += chunk
+        cut = len(rest) if ends else _last_sequence_end(rest)
+        if cut:
+            piece, rest = rest[:cut], rest[cut:]
+            if _holds_tokens(piece, options.comments):
+                table = parse_columns(
+                    piece,
+                    source,
+                    separator=separator,
+                    comment=options.comments,
+                    n_columns=n_columns,
+                    first_line=line,
+                )
+                separator, n_columns = table.native.separator, table.n_columns
+                yield table
+            else:
+                yield piece
+            line += piece.count(b"\n")
+        if ends:
+            return
+
+
+def _last_sequence_end(text: bytes) -> int:
+    """Where the last sequence ends that surely is complete: behind the last blank line."""
+    ends = ((text.rfind(mark), len(mark)) for mark in (b"\n\n", b"\n\r\n"))
+    return max(at + length if at >= 0 else 0 for at, length in ends)
+
+
+def _holds_tokens(piece: bytes, comment: str | None) -> bool:
+    mark = comment.encode() if comment else None
+    return any(
+        line.strip() and not (mark and line.startswith(mark)) for line in piece.split(b"\n")
+    )
+
+
+def _columns(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:
+    """Return the table with the labels behind its columns."""
+    chain = model.chain
+    names = [str(label) for label in chain.labels_]
+    if options.nbest is not None:
+        return _nbest(model, table, options)
+    batch = chain.encoder.transform(table)
+    if options.scores:
+        codes, margins = _margins(model, batch, options)
+        sep = " " if table.native.separator == "space" else "\t"
+        cells = [f"{names[c]}{sep}{m:.4f}" for c, m in zip(codes.tolist(), margins, strict=True)]
+        import numpy as np
+
+        places = np.arange(len(cells), dtype=np.int32)
+        return table.native.with_column(places, cells, options.comments or "")
+    codes = chain.predict_encoded(batch, model.weights, options.threads)
+    return table.native.with_column(codes, names, options.comments or "")
+
+
+def _margins(model: TaggerModel, batch: Any, options: argparse.Namespace) -> tuple[Any, Any]:
+    """Return the best labels, and by how much each beats the best labelling with another one."""
+    import numpy as np
+
+    chain = model.chain
+    codes = chain.predict_encoded(batch, model.weights, options.threads)
+    problem = chain.encoded_problem(batch)
+    scores = problem.max_marginals(model.weights, options.threads).reshape(-1, chain.n_labels)
+    tokens = np.arange(len(codes))
+    chosen = scores[tokens, codes]
+    scores[tokens, codes] = -np.inf
+    rivals = scores.max(axis=1) if chain.n_labels > 1 else np.full(len(codes), -np.inf)
+    return codes, (chosen - rivals).tolist()
+
+
+def _nbest(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:
+    """Return the best labellings of each sequence, one after the other."""
+    batch = model.chain.encoder.transform(table)
+    found = _kbest(model, batch, options)
+    sep = " " if table.native.separator == "space" else "\t"
+    which = list(range(table.n_columns))
+    names = [str(label) for label in model.chain.labels_]
+    lines = []
+    for i, paths in enumerate(found):
+        rows = [sep.join(row) for row in table.native.rows(i, which)]
+        for rank, (score, codes) in enumerate(paths):
+            lines.append(f"# {rank} {score:.6f}")
+            lines += [f"{row}{sep}{names[c]}" for row, c in zip(rows, codes.tolist(), strict=True)]
+            lines.append("")
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _kbest(model: TaggerModel, batch: Any, options: argparse.Namespace) -> Any:
+    chain = model.chain
+    problem = chain.encoded_problem(batch)
+    masks = chain.mask if chain.mask is not None else (None, None, None)
+    return problem.kbest(model.weights, options.nbest, options.threads, *masks)
+
+
+def _labels_only(model: TaggerModel, batch: Any, options: argparse.Namespace) -> bytes:
+    """Return a label a line, a blank line between sequences."""
+    names = [str(label) for label in model.chain.labels_]
+    if options.nbest is not None:
+        lines = []
+        for paths in _kbest(model, batch, options):
+            for rank, (score, codes) in enumerate(paths):
+                lines += [f"# {rank} {score:.6f}", *(names[c] for c in codes.tolist()), ""]
+        return "".join(f"{line}\n" for line in lines).encode()
+    if options.scores:
+        codes, margins = _margins(model, batch, options)
+        tags = [f"{names[c]}\t{m:.4f}" for c, m in zip(codes.tolist(), margins, strict=True)]
+    else:
+        codes = model.chain.predict_encoded(batch, model.weights, options.threads)
+        tags = [names[c] for c in codes.tolist()]
+    ends = batch.offsets.tolist()
+    blocks = ("\n".join(tags[a:b]) for a, b in itertools.pairwise(ends))
+    return ("\n\n".join(blocks) + "\n").encode()

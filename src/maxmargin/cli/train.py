@@ -1,0 +1,507 @@
+"""``maxmargin train``: from a file of tagged sequences to a model file."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.cli.options import (
+    add_reading,
+    add_threads,
+    at_least,
+    make_encoder,
+    note,
+    number,
+    read_data,
+)
+
+if TYPE_CHECKING:
+    from maxmargin.features.columns import LabelCodes
+    from maxmargin.training import Encoded, FitOptions, Outcome
+
+__all__ = ["configure", "run"]
+
+EPILOG = """\
+examples:
+  maxmargin train train.tsv -m pos.mm --template pos
+  maxmargin train train.tsv.gz -m ner.mm --template ner -C 0.3 --valid dev.tsv.gz
+  maxmargin train train.tsv -m m.mm --template my_template.txt --grid C=0.01,0.1,1 --cv 5
+  maxmargin train items.txt --format crfsuite -m m.mm
+
+Training minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) - w·(f(x_i, y_i) - f(x_i, y))] and ends when
+the duality gap, relative to that objective, is at most --gap: no model is better by more than that.
+Templates: the built-in ones are words, pos, chunking and ner ("maxmargin template NAME" prints
+them); a file in the syntax of CRF++ or Wapiti; or module:function, file.py:function in Python.
+Ctrl-C ends training after the pass under way and writes the model.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of the command.
+    """
+    parser.epilog = EPILOG
+    parser.add_argument("train", metavar="TRAIN", help="the file to learn from; - is a pipe")
+    parser.add_argument(
+        "-m", "--model", metavar="MODEL", help="where to write the model (not needed with --cv)"
+    )
+    parser.add_argument(
+        "--template",
+        metavar="NAME",
+        help="which features tokens get: words (default), pos, chunking, ner, a file, or a "
+        "Python function",
+    )
+    parser.add_argument(
+        "--min-count",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="leave out features that occur in fewer tokens (default: 1)",
+    )
+    parser.add_argument(
+        "--hash-bits",
+        type=at_least(1),
+        default=None,
+        metavar="B",
+        help="no list of features: each is one of 2^B by its hash, so that memory is fixed",
+    )
+    parser.add_argument(
+        "--allowed",
+        choices=("iob2", "iobes"),
+        default=None,
+        help="tag only with sequences of labels that this scheme allows",
+    )
+    add_reading(parser)
+    group = parser.add_argument_group("training")
+    group.add_argument(
+        "-C",
+        type=number(0, open_low=True),
+        default=0.1,
+        metavar="C",
+        help="weight of the errors against the size of the weights (default: 0.1)",
+    )
+    group.add_argument(
+        "--gap",
+        type=number(0),
+        default=0.01,
+        metavar="G",
+        help="relative duality gap that ends training (default: 0.01)",
+    )
+    group.add_argument("--solver", default="sdm", metavar="NAME", help="algorithm (default: sdm)")
+    group.add_argument(
+        "--max-passes", type=at_least(1), default=1000, metavar="N", help="most passes"
+    )
+    group.add_argument(
+        "--time-limit",
+        type=number(0, open_low=True),
+        default=None,
+        metavar="S",
+        help="most seconds of training",
+    )
+    group.add_argument(
+        "--dtype",
+        choices=("float32", "float64"),
+        default="float32",
+        help="type of the weights (default: float32)",
+    )
+    group.add_argument(
+        "--seed", type=at_least(0), default=0, metavar="N", help="of the order of visits (0)"
+    )
+    group.add_argument(
+        "--checkpoint", metavar="FILE", help="save the state of training here now and then"
+    )
+    group.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint if it is there"
+    )
+    add_threads(parser)
+    group = parser.add_argument_group("choosing a model")
+    group.add_argument(
+        "--valid",
+        metavar="FILE",
+        help="score the model on this file pass by pass (F1 of chunks, or accuracy) and keep the "
+        "best",
+    )
+    group.add_argument(
+        "--grid",
+        metavar="C=A,B,...",
+        help="train for each C, each from where the last one ended; keep the one that is best on "
+        "--valid or by --cv",
+    )
+    group.add_argument(
+        "--cv", type=at_least(2), default=None, metavar="K", help="cross-validate with K folds"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
+def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """Run the command.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        As `configure` describes them.
+
+    Returns
+    -------
+    int
+        Exit code: 0, or 130 after Ctrl-C (the model is written).
+    dict
+        Sizes, times, certificate and scores.
+    """
+    _check(options)
+    clock = [time.perf_counter()]
+
+    from maxmargin.features.columns import ColumnTable
+    from maxmargin.structures.chain import Chain
+    from maxmargin.training import Encoded, FitOptions
+
+    Cs = _grid(options)
+    data: Any = read_data(options.train, options)
+    if not isinstance(data, ColumnTable):
+        labels = data.label_codes
+    else:
+        if data.n_columns < 2:
+            raise ValueError(
+                f"{data.source}: found 1 column; expected at least 2, a feature and a label (a "
+                "file without labels cannot be learned from)"
+            )
+        data, labels = data.labelled(options.label_column)
+    clock.append(time.perf_counter())
+
+    encoder = make_encoder(
+        options.template,
+        data,
+        min_count=options.min_count,
+        hash_bits=options.hash_bits,
+        threads=options.threads,
+    )
+    chain = Chain(allowed=options.allowed, encoder=encoder)
+    batch, codes = chain.learn(data, labels)
+    train = Encoded(batch, codes, list(chain.labels_))
+    valid = None
+    if options.valid is not None:
+        valid = encode(chain, *read_labelled(chain, options.valid, options))
+    clock.append(time.perf_counter())
+
+    fit_options = FitOptions(
+        solver=options.solver,
+        gap=options.gap,
+        max_passes=options.max_passes,
+        time_limit=options.time_limit,
+        dtype=options.dtype,
+        threads=options.threads,
+        seed=options.seed,
+        checkpoint=options.checkpoint,
+        resume=options.resume,
+    )
+    weights = getattr(data, "sequence_weight", None)
+    table: list[dict[str, Any]] = []
+    if options.cv is not None:
+        table = _cross_validation(chain, train, Cs, fit_options, options)
+        Cs = [max(table, key=lambda row: row["score"])["C"]]
+        if options.model is None:
+            return 0, {"cv": table, "C": Cs[0], "n_sequences": len(data)}
+    outcomes = _train(chain, train, Cs, fit_options, options, valid=valid, weights=weights)
+    best = outcomes[0]
+    if valid is not None:
+        best = max(outcomes, key=_score)
+    clock.append(time.perf_counter())
+
+    summary = _summary(chain, train, best, options)
+    summary["seconds_read"], summary["seconds_features"], summary["seconds_train"] = (
+        b - a for a, b in itertools.pairwise(clock)
+    )
+    if table:
+        summary["cv"] = table
+    if valid is not None:
+        summary["valid"] = best.report.to_dict() if best.report is not None else None
+        summary["valid_passes"] = best.scores
+        summary["best_pass"] = best.best_pass
+    if len(outcomes) > 1:
+        summary["grid"] = [
+            {"C": o.C, "gap": o.certificate.gap, "score": _score(o)} for o in outcomes
+        ]
+    _save(chain, best, summary, options)
+    summary["seconds_write"] = time.perf_counter() - clock[-1]
+    summary["seconds_total"] = time.perf_counter() - clock[0]
+    summary["peak_rss_mb"] = peak_rss_mb()
+    if not options.quiet and not options.json:
+        _tell(summary, options)
+    return (130 if summary["stop_reason"] == "interrupted" else 0), summary
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def read_labelled(chain: Any, path: str, options: argparse.Namespace) -> tuple[Any, LabelCodes]:
+    """Read another file with labels for a chain that is prepared.
+
+    Parameters
+    ----------
+    chain : Chain
+        Prepared.
+    path : str
+        The file.
+    options : argparse.Namespace
+        How to read it.
+
+    Returns
+    -------
+    data : ColumnTable or Items
+        What is in the file.
+    labels : LabelCodes
+        Its labels.
+    """
+    data: Any = read_data(path, options, chain.encoder.vocabulary)
+    column = getattr(chain.encoder, "label_column", None)
+    if column is not None and data.n_columns != chain.encoder.n_columns:
+        raise ValueError(
+            f"{data.source}: found {data.n_columns} columns; expected {chain.encoder.n_columns}, "
+            f"as in training, with the label in column {column}"
+        )
+    return data, data.label_codes if column is None else data.labels(column)
+
+
+def encode(chain: Any, data: Any, labels: LabelCodes) -> Encoded:
+    """Encode data with the features and labels that a chain knows.
+
+    Parameters
+    ----------
+    chain : Chain
+        Prepared.
+    data : ColumnTable or Items
+        What is encoded.
+    labels : LabelCodes
+        Its labels.
+
+    Returns
+    -------
+    Encoded
+        Labels that the chain does not know get numbers behind those it knows.
+    """
+    import numpy as np
+
+    from maxmargin.training import Encoded
+
+    names = [str(label) for label in chain.labels_]
+    places = {name: k for k, name in enumerate(names)}
+    for name in labels.names:
+        if name not in places:
+            places[name] = len(names)
+            names.append(name)
+    numbers = np.array([places[name] for name in labels.names], dtype=np.int32)
+    return Encoded(chain.encoder.transform(data), numbers[labels.codes], names)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse what cannot work before any work is done."""
+    from pathlib import Path
+
+    if options.model is None and options.cv is None:
+        raise ValueError("-m MODEL is missing: where shall the model be written?")
+    if options.grid is not None and options.valid is None and options.cv is None:
+        raise ValueError("--grid needs --valid FILE or --cv K to tell which C is best")
+    if options.resume and options.checkpoint is None:
+        raise ValueError("--resume needs --checkpoint FILE")
+    if options.checkpoint is not None and (options.grid is not None or options.cv is not None):
+        raise ValueError("--checkpoint is for one training; it does not go with --grid or --cv")
+    if options.model is not None:
+        model = Path(options.model)
+        if model.is_dir():
+            raise ValueError(f"{options.model}: is a directory; expected a file for the model")
+        if not model.resolve().parent.is_dir():
+            raise ValueError(f"{options.model}: there is no directory {model.parent}")
+    from maxmargin.solvers import make_solver
+
+    make_solver(options.solver)
+
+
+def _grid(options: argparse.Namespace) -> list[float]:
+    if options.grid is None:
+        return [options.C]
+    name, _, values = options.grid.partition("=")
+    try:
+        if name != "C":
+            raise ValueError
+        Cs = sorted({number(0, open_low=True)(text) for text in values.split(",")})
+    except (ValueError, argparse.ArgumentTypeError):
+        raise ValueError(
+            f"--grid: found {options.grid!r}; expected C= and numbers above 0 between commas, such "
+            "as C=0.01,0.1,1"
+        ) from None
+    return Cs
+
+
+# --- training ------------------------------------------------------------------------------------
+
+
+def _train(
+    chain: Any,
+    train: Encoded,
+    Cs: list[float],
+    fit_options: FitOptions,
+    options: argparse.Namespace,
+    *,
+    valid: Encoded | None,
+    weights: Any,
+) -> list[Outcome]:
+    from maxmargin.cli.progress import Progress
+    from maxmargin.training import fit_grid
+
+    lines: list[Progress] = []
+
+    def callbacks(C: float) -> list[Any]:
+        if options.quiet:
+            return []
+        lines.append(Progress(options.gap, f"C={C:g}: " if len(Cs) > 1 else ""))
+        return [lines[-1]]
+
+    def told(score: dict[str, Any]) -> None:
+        if lines:
+            lines[-1].tell(score)
+
+    def done(outcome: Outcome) -> None:
+        if lines:
+            lines[-1].close()
+        if len(Cs) > 1 and not options.quiet:
+            gap = f"gap {100 * outcome.certificate.gap:.2g} %"
+            note(f"C={outcome.C:g}: {gap}, {_in_words(outcome)}")
+
+    return fit_grid(
+        chain,
+        train,
+        Cs,
+        fit_options,
+        valid=valid,
+        sample_weight=weights,
+        callbacks=callbacks,
+        told=told,
+        done=done,
+    )
+
+
+def _cross_validation(
+    chain: Any,
+    train: Encoded,
+    Cs: list[float],
+    fit_options: FitOptions,
+    options: argparse.Namespace,
+) -> list[dict[str, Any]]:
+    from maxmargin.training import cross_validate
+
+    def done(fold: int, outcome: Outcome) -> None:
+        if not options.quiet:
+            note(f"fold {fold + 1} of {options.cv}, C={outcome.C:g}: {_in_words(outcome)}")
+
+    table = cross_validate(chain, train, Cs, options.cv, fit_options, done=done)
+    if not options.quiet and not options.json:
+        for row in table:
+            accuracy = f"{100 * row['token_accuracy']:.2f} ± {100 * row['token_accuracy_std']:.2f}"
+            f1 = f", F1 {100 * row['f1']:.2f} ± {100 * row['f1_std']:.2f}" if "f1" in row else ""
+            print(f"C={row['C']:g}: accuracy {accuracy} %{f1}")
+    return table
+
+
+def _score(outcome: Outcome) -> float:
+    from maxmargin.training import main_score
+
+    return main_score(outcome.report) if outcome.report is not None else float("nan")
+
+
+def _in_words(outcome: Outcome) -> str:
+    report = outcome.report
+    if report is None:
+        return "not scored"
+    f1 = f", F1 {100 * report.f1:.2f}" if report.has_chunks else ""
+    return f"accuracy {100 * report.token_accuracy:.2f} %{f1}"
+
+
+# --- what comes out ------------------------------------------------------------------------------
+
+
+def _summary(
+    chain: Any, train: Encoded, best: Outcome, options: argparse.Namespace
+) -> dict[str, Any]:
+    import numpy as np
+
+    result, L = best.result, chain.n_labels
+    history = result.history
+    return {
+        "n_sequences": train.batch.n_sequences,
+        "n_tokens": train.batch.n_tokens,
+        "n_labels": L,
+        "n_features": chain.encoder.n_sparse + chain.encoder.n_dense,
+        "n_weights": chain.n_features,
+        "n_nonzero": int(np.count_nonzero(best.weights)),
+        "solver": options.solver,
+        "C": best.C,
+        "passes": result.n_passes,
+        "oracle_calls": history[-1].oracle_calls if len(history) else 0,
+        "primal": best.certificate.primal,
+        "dual": best.certificate.dual,
+        "gap": best.certificate.gap,
+        "converged": result.converged,
+        "stop_reason": result.stop_reason,
+    }
+
+
+def _save(chain: Any, best: Outcome, summary: dict[str, Any], options: argparse.Namespace) -> None:
+    from maxmargin.io.tagger_file import save_tagger, training_meta
+
+    settings = {
+        name: summary[name]
+        for name in ("n_sequences", "n_tokens", "n_features", "passes", "oracle_calls")
+    }
+    settings |= {
+        "seed": options.seed,
+        "converged": summary["converged"],
+        "stop_reason": summary["stop_reason"],
+    }
+    names = ["solver", "gap", "max_passes", "time_limit", "dtype"]
+    names += ["min_count", "hash_bits", "allowed"]
+    params = {"C": best.C, **{name: getattr(options, name) for name in names}}
+    meta = training_meta(
+        best.certificate, settings, params, file_format=options.format or "conll"
+    )
+    if options.format == "conllu":
+        meta["columns_conllu"] = options.columns
+    summary["model_bytes"] = save_tagger(options.model, chain, best.weights, meta)
+    summary["model"] = options.model
+
+
+def _tell(summary: dict[str, Any], options: argparse.Namespace) -> None:
+    seconds = {name: summary[f"seconds_{name}"] for name in ("read", "features", "train", "write")}
+    print(
+        f"{summary['n_sequences']} sequences, {summary['n_tokens']} tokens, "
+        f"{summary['n_labels']} labels, {summary['n_features']} features"
+    )
+    print(
+        f"primal {summary['primal']:.6g}, dual {summary['dual']:.6g}: within "
+        f"{100 * summary['gap']:.2g} % of the optimum (C = {summary['C']:g}, "
+        f"{summary['passes']} passes; {summary['stop_reason']})"
+    )
+    if summary.get("valid"):
+        valid = summary["valid"]
+        f1 = "" if valid["f1"] is None else f", F1 {100 * valid['f1']:.2f}"
+        when = "the end" if summary["best_pass"] is None else f"pass {summary['best_pass']}"
+        print(f"{options.valid}: accuracy {100 * valid['token_accuracy']:.2f} %{f1} (after {when})")
+    parts = ", ".join(f"{name} {value:.2f}" for name, value in seconds.items())
+    print(f"seconds: {parts}; peak memory {summary['peak_rss_mb']:.0f} MB")
+    print(f"{options.model}: {summary['model_bytes'] / 1e6:.2f} MB")
+
+
+def peak_rss_mb() -> float | None:
+    """Return the most memory that this process had so far, in MB; None where nobody knows."""
+    try:
+        import resource
+    except ImportError:  # not on every platform
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)
