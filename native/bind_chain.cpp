@@ -1,6 +1,7 @@
 // Python bindings of the chain: encoded batches, decoding.
 #include "chain_decode.hpp"
 #include "chain_problem.hpp"
+#include "vocabulary.hpp"
 
 namespace mm {
 
@@ -15,7 +16,9 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
                            std::optional<Array<std::int32_t>> labels,
                            std::optional<Array<float>> token_weight,
                            std::optional<Array<double, 2>> cost,
-                           std::optional<Array<double>> example_weight) {
+                           std::optional<Array<double>> example_weight, std::size_t n_pair,
+                           std::optional<Array<std::int64_t>> pair_indptr,
+                           std::optional<Array<std::uint32_t>> pair_indices) {
   const auto keep = [this](const auto& array) { owners_.push_back(nb::cast(array)); };
   data_.n_labels = n_labels;
   data_.n_sparse = n_sparse;
@@ -30,25 +33,30 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
     if (data_.offsets[i] <= data_.offsets[i - 1]) throw BadInput("sequence " + std::to_string(i - 1) + " is empty");
   }
   const std::size_t tokens = std::size_t(data_.offsets.back());
-  require(indptr.has_value() == indices.has_value(), "indptr and indices go together");
-  if (indptr) {
-    data_.indptr = {indptr->data(), indptr->shape(0)};
-    data_.indices = {indices->data(), indices->shape(0)};
+  const auto take_rows = [&](const auto& indptr, const auto& indices, std::size_t n_features, auto& ends, auto& ids) {
+    require(indptr.has_value() == indices.has_value(), "indptr and indices go together");
+    if (!indptr) {
+      require(n_features == 0, "without indices there must be no features");
+      return;
+    }
+    ends = {indptr->data(), indptr->shape(0)};
+    ids = {indices->data(), indices->shape(0)};
     keep(*indptr);
     keep(*indices);
-    require(data_.indptr.size() == tokens + 1, "indptr must have one entry more than there are tokens");
-    require(data_.indptr.front() == 0 && data_.indptr.back() == std::int64_t(data_.indices.size()),
-            "indptr must run from 0 to the number of indices");
+    require(ends.size() == tokens + 1, "indptr must have one entry more than there are tokens");
+    require(ends.front() == 0 && ends.back() == std::int64_t(ids.size()), "indptr must run from 0 to the number of indices");
     for (std::size_t t = 0; t < tokens; ++t) {
-      require(data_.indptr[t] <= data_.indptr[t + 1] && data_.indptr[t + 1] <= data_.indptr.back(), "indptr must not decrease");
-      for (std::int64_t e = data_.indptr[t]; e < data_.indptr[t + 1]; ++e) {
-        require(data_.indices[e] < n_sparse && (e == data_.indptr[t] || data_.indices[e - 1] < data_.indices[e]),
-                "feature ids of a token must be ascending and below n_sparse");
+      require(ends[t] <= ends[t + 1] && ends[t + 1] <= ends.back(), "indptr must not decrease");
+      for (std::int64_t e = ends[t]; e < ends[t + 1]; ++e) {
+        require(ids[e] < n_features && (e == ends[t] || ids[e - 1] < ids[e]),
+                "feature ids of a token must be ascending and below the number of features");
       }
     }
-  } else {
-    require(n_sparse == 0, "n_sparse must be 0 without sparse features");
-  }
+  };
+  data_.n_pair = n_pair;
+  require(n_pair <= ~std::uint32_t{0}, "more pair features than the index type holds (2^32 - 1)");
+  take_rows(indptr, indices, n_sparse, data_.indptr, data_.indices);
+  take_rows(pair_indptr, pair_indices, n_pair, data_.pair_indptr, data_.pair_indices);
   if (values) {
     require(indptr.has_value() && values->shape(0) == data_.indices.size(), "values and indices differ in length");
     data_.values = values->data();
@@ -93,6 +101,28 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
     data_.cost = cost->data();
     keep(*cost);
   }
+}
+
+std::uint64_t ChainProblem::fingerprint() const {
+  std::uint64_t hash = data_.n_labels;
+  const auto mix = [&hash](const void* data, std::size_t bytes) {
+    const std::uint64_t own = data == nullptr ? 0 : hash_bytes({static_cast<const char*>(data), bytes});
+    hash = detail::fold_multiply(hash ^ 0x9e3779b97f4a7c15u, own ^ bytes ^ 0xc2b2ae3d27d4eb4fu);
+  };
+  const std::size_t n = data_.size(), tokens = std::size_t(data_.offsets.back()), L = data_.n_labels;
+  mix(data_.offsets.data(), data_.offsets.size_bytes());
+  mix(data_.indptr.data(), data_.indptr.size_bytes());
+  mix(data_.indices.data(), data_.indices.size_bytes());
+  mix(data_.pair_indptr.data(), data_.pair_indptr.size_bytes());
+  mix(data_.pair_indices.data(), data_.pair_indices.size_bytes());
+  mix(data_.values, data_.indices.size() * sizeof(float));
+  mix(data_.dense32, tokens * data_.n_dense * sizeof(float));
+  mix(data_.dense64, tokens * data_.n_dense * sizeof(double));
+  mix(data_.labels, tokens * sizeof(std::int32_t));
+  mix(data_.token_weight, tokens * sizeof(float));
+  mix(data_.example_weight, n * sizeof(double));
+  mix(data_.cost, L * L * sizeof(double));
+  return hash;
 }
 
 namespace {
@@ -231,7 +261,7 @@ void bind_sparse_init(nb::class_<SparseWeights>& cls) {
   cls.def("__init__", [](SparseWeights* self, std::size_t n_labels, Array<std::uint32_t> starts, Array<Label> labels, Array<float> weights, Array<float> tail) {
     const auto view = [](const auto& array) { return std::span(array.data(), array.shape(0)); };
     new (self) SparseWeights(n_labels, padded_labels<float>(n_labels), view(starts), view(labels), view(weights), view(tail));
-  }, "n_labels"_a, "starts"_a, "labels"_a, "weights"_a, "tail"_a);
+  }, "n_labels"_a, "starts"_a.noconvert(), "labels"_a.noconvert(), "weights"_a.noconvert(), "tail"_a.noconvert());
 }
 
 void bind_sparse_weights(nb::module_& m) {
@@ -270,17 +300,22 @@ void bind_sparse_weights(nb::module_& m) {
 }  // namespace
 
 void bind_chain(nb::module_& m) {
-  nb::class_<Problem>(m, "Problem").def_prop_ro("n_examples", &Problem::n_examples);
+  nb::class_<Problem>(m, "Problem")
+      .def_prop_ro("n_examples", &Problem::n_examples)
+      .def("fingerprint", &Problem::fingerprint, nb::call_guard<nb::gil_scoped_release>(),
+           "A hash of the data; 0 if it cannot be told.");
   auto cls = nb::class_<ChainProblem, Problem>(m, "ChainProblem");
   cls.def(nb::init<std::size_t, std::size_t, Array<std::int64_t>, std::optional<Array<std::int64_t>>,
                    std::optional<Array<std::uint32_t>>, std::optional<Array<float>>,
                    std::optional<Array<float, 2>>, std::optional<Array<double, 2>>,
                    std::optional<Array<std::int32_t>>, std::optional<Array<float>>,
-                   std::optional<Array<double, 2>>, std::optional<Array<double>>>(),
+                   std::optional<Array<double, 2>>, std::optional<Array<double>>, std::size_t,
+                   std::optional<Array<std::int64_t>>, std::optional<Array<std::uint32_t>>>(),
           "n_labels"_a, "n_sparse"_a, "offsets"_a, "indptr"_a = nb::none(), "indices"_a = nb::none(),
           "values"_a = nb::none(), "dense32"_a = nb::none(), "dense64"_a = nb::none(),
           "labels"_a = nb::none(), "token_weight"_a = nb::none(), "cost"_a = nb::none(),
-          "example_weight"_a = nb::none());
+          "example_weight"_a = nb::none(), "n_pair"_a = 0, "pair_indptr"_a = nb::none(),
+          "pair_indices"_a = nb::none());
   bind_sparse_weights(m);
   bind_decoding<Array<float>>(cls);
   bind_decoding<Array<double>>(cls);

@@ -9,13 +9,13 @@ using nb::literals::operator""_a;
 
 namespace {
 
+using Bytes = Array<std::uint8_t>;
+
 // A table and what keeps its text alive.
 struct Columns {
   ColumnTable table;
-  nb::object owner;
+  std::optional<Bytes> owner;  // its buffer stays locked: nobody can resize it under the table
 };
-
-using Bytes = Array<std::uint8_t>;
 
 std::string_view text_of(const Bytes& data) {
   return {reinterpret_cast<const char*>(data.data()), data.shape(0)};
@@ -34,11 +34,13 @@ Columns* parse(Bytes data, const std::string& separator, const std::string& comm
                std::size_t first_line) {
   const ColumnFormat format{separator_of(separator), comment, n_columns, first_line};
   const std::string_view text = text_of(data);
-  nb::object owner = nb::cast(data);
-  nb::gil_scoped_release release;
-  auto table = ColumnTable::parse(text, format);
-  nb::gil_scoped_acquire acquire;
-  return new Columns{std::move(table), std::move(owner)};
+  auto columns = std::make_unique<Columns>();
+  {
+    nb::gil_scoped_release release;
+    columns->table = ColumnTable::parse(text, format);
+  }
+  columns->owner = std::move(data);
+  return columns.release();
 }
 
 // Rows as Python has them: sequences of tokens, a token a str (one column) or a list of str. With
@@ -66,7 +68,8 @@ Columns* from_rows(nb::handle X, std::size_t n_columns) {
       const nb::object token = nb::borrow(tokens[t]);
       const auto where = [&] { return py::at(std::size_t(i), std::size_t(t)) + ": "; };
       std::size_t found = 0;
-      const auto add = [&](PyObject* cell) {
+      const auto add = [&](const nb::object& held) {
+        PyObject* cell = held.ptr();
         if (!py::is_text(cell)) {
           py::type_error(where() + "column " + std::to_string(found) + " is " + py::a_type(cell) + ", " + py::shown(cell) + "; expected a str");
         }
@@ -75,10 +78,10 @@ Columns* from_rows(nb::handle X, std::size_t n_columns) {
       };
       nb::object cells;
       if (py::is_text(token.ptr())) {
-        add(token.ptr());
+        add(token);
       } else if (py::to_items(token, cells)) {
         const py::Items row(std::move(cells));
-        for (Py_ssize_t k = 0; k < row.size(); ++k) add(row[k]);
+        for (Py_ssize_t k = 0; k < row.size(); ++k) add(nb::borrow(row[k]));
       } else {
         py::type_error(where() + "found " + py::a_type(token.ptr()) + "; " + kShape);
       }
@@ -133,6 +136,7 @@ nb::list rows_of(const Columns& columns, std::size_t sequence, const std::vector
 // written as they are, so that there are as many lines as before.
 nb::bytes with_column(const Columns& columns, Array<std::int32_t> codes, const std::vector<std::string>& names, const std::string& comment) {
   const ColumnTable& table = columns.table;
+  require(table.n_lines() > 0 || table.n_tokens() == 0, "a table that was made of rows has no lines to put a column into");
   require(codes.shape(0) == table.n_tokens(), "there must be one code for each token");
   for (std::size_t t = 0; t < codes.shape(0); ++t) {
     require(codes.data()[t] >= 0 && std::size_t(codes.data()[t]) < names.size(), "a code is out of range");

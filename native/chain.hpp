@@ -1,6 +1,7 @@
 // Label sequences: emissions, first-order transitions, start and end weights.
 //
 //   f(x, y) = Σ_t  x_t ⊗ e(y_t)  +  Σ_t e(y_{t-1}) ⊗ e(y_t)  +  start(y_1)  +  end(y_T)
+//             [ +  Σ_t z_t ⊗ e(y_{t-1}) ⊗ e(y_t),  pair features, where there are any ]
 //   l(y)    = Σ_t  weight_t * cost[truth_t][y_t]          (Hamming: cost = [truth != label])
 //
 // A plane is the list of the tokens at which an output differs from the truth, each as
@@ -42,6 +43,8 @@ class Chain final : public Structure<T> {
   struct Scratch final : Base::Workspace {
     AlignedArray<T> S, D;          // [T][Lp] scores, forward scores
     AlignedArray<T> lower, upper;  // [Lp] bounds on the transitions of each label
+    AlignedArray<T> steps;         // [T][L][Lp] transitions into each token, with pair features
+    AlignedArray<T> two;           // [4][Lp] two tokens, for one step of the forward pass
     std::vector<std::uint32_t> y;  // labels of the best path
     bool bounds_valid = false;
     std::vector<double> edge;      // [(L + 2) * Lp] scratch of gram, always left zero
@@ -112,6 +115,7 @@ class Chain final : public Structure<T> {
   Found oracle(typename Base::Workspace& base, std::size_t i, const T* w) const override {
     Scratch& ws = static_cast<Scratch&>(base);
     load_all(ws, i, w);
+    load_steps(ws, i, edges(w), w + data_.row_pair() * Lp_);
     return oracle_loaded(ws, i, edges(w));
   }
 
@@ -133,7 +137,7 @@ class Chain final : public Structure<T> {
       const T* row = ws.S.data() + (c >> label_bits_) * Lp_;
       found.F += double(row[label_of(c)]) - double(row[truth[c >> label_bits_]]);
     }
-    // Transitions, start and end stand together, and so edge.A has them all.
+    // Transitions, start, end and pair features stand together, and so edge.A has them all.
     const std::size_t first = data_.row_transition() * Lp_;
     for_edges(i, ws.code, [&](std::size_t j, double sign) { found.F -= sign * double(edge.A[j - first]); });
     return found;
@@ -176,9 +180,46 @@ class Chain final : public Structure<T> {
   // From the rows of transitions, start and end, which stand together.
   Edges<T> edges_of(const T* rows) const { return {rows, rows + L_ * Lp_, rows + (L_ + 1) * Lp_}; }
 
+  bool has_pairs() const { return !data_.pair_indptr.empty(); }
+
+  // With pair features, the transitions into each token: fills ws.steps.
+  void load_steps(Scratch& ws, std::size_t i, const Edges<T>& edge, const T* pair_rows) const {
+    if (!has_pairs()) return;
+    const std::size_t n = data_.length(i), size = L_ * Lp_;
+    if (ws.steps.size() < n * size) ws.steps.reset(n * size);
+    for (std::size_t t = 1; t < n; ++t) {
+      T* M = ws.steps.data() + t * size;
+      std::copy(edge.A, edge.A + size, M);
+      for_pairs(std::size_t(data_.offsets[i]) + t, [&](std::size_t g) {
+        const T* rows = pair_rows + g * size;
+        for (std::size_t k = 0; k < size; ++k) M[k] += rows[k];
+      });
+    }
+  }
+
+  // The transitions into token t: those of load_steps, or the same for all tokens.
+  const T* into(const Scratch& ws, const Edges<T>& edge, std::size_t t) const {
+    return has_pairs() ? ws.steps.data() + t * L_ * Lp_ : edge.A;
+  }
+
   // Forward pass over ws.S: fills ws.D.
   void forward(Scratch& ws, std::size_t i, const Edges<T>& edge) const {
     const auto& kernel = kernels<T>();
+    if (has_pairs()) {
+      if (ws.two.size() == 0) ws.two.reset(4 * Lp_);
+      T* S = ws.two.data();  // no scores, and those of the token at hand
+      T* D = S + 2 * Lp_;
+      T* out = ws.D.data();
+      for (std::size_t l = 0; l < Lp_; ++l) out[l] = ws.S[l] + edge.start[l];
+      for (std::size_t t = 1; t < data_.length(i); ++t) {
+        std::copy_n(ws.S.data() + t * Lp_, Lp_, S + Lp_);
+        const T* M = into(ws, edge, t);
+        kernel.transition_bounds(M, L_, Lp_, ws.lower.data(), ws.upper.data());
+        kernel.forward(S, out + (t - 1) * Lp_, M, ws.lower.data(), ws.upper.data(), L_, Lp_, 2, D);
+        std::copy_n(D + Lp_, Lp_, out + t * Lp_);
+      }
+      return;
+    }
     if (!ws.bounds_valid) {
       kernel.transition_bounds(edge.A, L_, Lp_, ws.lower.data(), ws.upper.data());
       ws.bounds_valid = true;
@@ -205,7 +246,7 @@ class Chain final : public Structure<T> {
     // does, and that costs one comparison which the processor can foresee.
     for (std::size_t t = n - 1; t > 0; --t) {
       const T* prev = D + (t - 1) * Lp_;
-      const T* column = edge.A + best;
+      const T* column = into(ws, edge, t) + best;
       std::size_t p = guess != nullptr ? std::size_t(guess[t - 1]) : 0;
       if (guess == nullptr ||
           (prev[p] + column[p * Lp_]) + ws.S[t * Lp_ + best] != D[t * Lp_ + best]) {
@@ -263,7 +304,7 @@ class Chain final : public Structure<T> {
     Scratch& ws = static_cast<Scratch&>(base);
     std::size_t kept = 0;
     for (const CodeView plane : planes) kept += plane.size();
-    if (data_.length(i) <= kLongestGram && pair_work(a.size(), kept) <= feature_work(a.size(), kept)) {
+    if (!has_pairs() && data_.length(i) <= kLongestGram && pair_work(a.size(), kept) <= feature_work(a.size(), kept)) {
       gram_by_pairs(ws, i, a, planes, row);
     } else {
       gram_by_features(ws, i, a, planes, row);
@@ -303,7 +344,6 @@ class Chain final : public Structure<T> {
                   CodeView index) const override {
     Scratch& ws = static_cast<Scratch&>(base);
     load_cells(ws, i, w, index);
-    const T* A = w + data_.row_transition() * Lp_;
     std::vector<Cell>& cell = ws.cell;
     double truth = 0.0, any = 0.0;                  // best with the truth at this token; best of all
     std::int32_t truth_last = -1, any_last = -1;    // and the last cell of each
@@ -314,7 +354,7 @@ class Chain final : public Structure<T> {
         double best = adjacent ? truth : any;
         std::int32_t from = adjacent ? truth_last : any_last;
         for (std::size_t p = previous; adjacent && p < begin; ++p) {
-          const double x = cell[p].best + pair(A, cell[p], cell[end]);
+          const double x = cell[p].best + pair(i, w, cell[p], cell[end]);
           if (x > best) best = x, from = static_cast<std::int32_t>(p);
         }
         cell[end].best = best + cell[end].gain;
@@ -342,15 +382,14 @@ class Chain final : public Structure<T> {
                double* F) const override {
     Scratch& ws = static_cast<Scratch&>(base);
     if (fresh == Fresh::kNo) load_cells(ws, i, w, index);
-    if (fresh == Fresh::kOracle) read_table(ws, w, index);
-    const T* A = w + data_.row_transition() * Lp_;
+    if (fresh == Fresh::kOracle) read_table(ws, i, w, index);
     for (std::size_t k = 0; k < planes.size(); ++k) {
       double sum = 0.0;
       const Cell* before = nullptr;
       for_cells(ws, planes[k], [&](std::size_t at) {
         const Cell& cell = ws.cell[at];
         sum += cell.gain;
-        if (before != nullptr && before->token + 1 == cell.token) sum += pair(A, *before, cell);
+        if (before != nullptr && before->token + 1 == cell.token) sum += pair(i, w, *before, cell);
         before = &cell;
       });
       F[k] = sum;
@@ -361,7 +400,10 @@ class Chain final : public Structure<T> {
                   std::span<const CodeView> planes, const double* coef,
                   Weights<T>& weights) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    const std::size_t A = data_.row_transition() * Lp_;
+    const std::size_t first = std::size_t(data_.offsets[i]);
+    const auto add_edge = [&](std::size_t token, std::size_t p, std::size_t l, T a) {
+      for_edge(token, p, l, [&](std::size_t j) { weights.add(j, a); });
+    };
     name_cells(ws, index);
     ws.amount.assign(ws.cell.size(), 0.0);
     for (std::size_t k = 0; k < planes.size(); ++k) {
@@ -372,10 +414,11 @@ class Chain final : public Structure<T> {
         const Cell& cell = ws.cell[at];
         ws.amount[at] += coef[k];
         if (before != nullptr && before->token + 1 == cell.token) {
-          weights.add(A + before->label * Lp_ + cell.label, -a);
-          weights.add(A + before->label * Lp_ + cell.truth, a);
-          weights.add(A + before->truth * Lp_ + cell.label, a);
-          weights.add(A + before->truth * Lp_ + cell.truth, -a);
+          const std::size_t token = first + cell.token;
+          add_edge(token, before->label, cell.label, -a);
+          add_edge(token, before->label, cell.truth, a);
+          add_edge(token, before->truth, cell.label, a);
+          add_edge(token, before->truth, cell.truth, -a);
         }
         before = &cell;
       });
@@ -404,14 +447,15 @@ class Chain final : public Structure<T> {
       add_token(i, t, label, amount, n, weights);
       // Edges to the true neighbours; cells that are neighbours were put right above.
       at -= t.labels.size();
-      const std::size_t into = t.before == kNone ? start : A + t.before * Lp_;
-      weights.add(into + t.truth, static_cast<T>(truth));
-      weights.add(t.after == kNone ? end + t.truth : A + t.truth * Lp_ + t.after, static_cast<T>(truth));
+      const auto add_label = [&](std::size_t l, T a) {
+        const std::size_t token = first + t.token;
+        if (t.before == kNone) weights.add(start + l, a); else add_edge(token, t.before, l, a);
+        if (t.after == kNone) weights.add(end + l, a); else add_edge(token + 1, l, t.after, a);
+      };
+      add_label(t.truth, static_cast<T>(truth));
       for (const Code l : t.labels) {
         const T a = static_cast<T>(ws.amount[at++]);
-        if (a == T(0)) continue;
-        weights.add(into + l, -a);
-        weights.add(t.after == kNone ? end + l : A + l * Lp_ + t.after, -a);
+        if (a != T(0)) add_label(l, -a);
       }
     }
   }
@@ -471,6 +515,7 @@ class Chain final : public Structure<T> {
     std::size_t room = 4 * a.size();
     const std::size_t first = std::size_t(data_.offsets[i]);
     for (const Code c : a) room += 2 * n_features(first + (c >> label_bits_));
+    if (has_pairs()) for_edges(i, a, [&](std::size_t, double) { ++room; });
     ws.sparse.clear(room);
     for_plane(i, a, [&](std::uint64_t j, double x) { ws.sparse.add(j, x); });
     for (std::size_t k = 0; k < planes.size(); ++k) {
@@ -522,13 +567,33 @@ class Chain final : public Structure<T> {
     }
   }
 
+  // visit(pair feature) for those of a token.
+  template <class Visit>
+  void for_pairs(std::size_t token, Visit&& visit) const {
+    for (std::int64_t e = data_.pair_indptr[token]; e < data_.pair_indptr[token + 1]; ++e) {
+      visit(std::size_t(data_.pair_indices[std::size_t(e)]));
+    }
+  }
+
+  // visit(weight index) for the weights of label p followed by label l at a token.
+  template <class Visit>
+  void for_edge(std::size_t token, std::size_t p, std::size_t l, Visit&& visit) const {
+    visit((data_.row_transition() + p) * Lp_ + l);
+    if (has_pairs()) {
+      for_pairs(token, [&](std::size_t g) { visit((data_.row_pair() + g * L_ + p) * Lp_ + l); });
+    }
+  }
+
   // visit(weight index, sign) for each edge of the truth (+1) and of the plane's output (-1) that
   // they do not share in place.
   template <class Visit>
   void for_edges(std::size_t i, CodeView plane, Visit&& visit) const {
     const std::size_t n = data_.length(i);
     const std::int32_t* truth = data_.labels + data_.offsets[i];
-    const std::size_t A = data_.row_transition() * Lp_;
+    const std::size_t first = std::size_t(data_.offsets[i]);
+    const auto edge = [&](std::size_t t, std::size_t p, std::size_t l, double sign) {
+      for_edge(first + t, p, l, [&](std::size_t j) { visit(j, sign); });
+    };
     const std::size_t start = data_.row_start() * Lp_, end = data_.row_end() * Lp_;
     for (std::size_t k = 0; k < plane.size(); ++k) {
       const std::size_t t = plane[k] >> label_bits_, y = std::size_t(truth[t]), l = label_of(plane[k]);
@@ -538,25 +603,48 @@ class Chain final : public Structure<T> {
       } else {
         const std::size_t before = std::size_t(truth[t - 1]);
         const bool adjacent = k > 0 && (plane[k - 1] >> label_bits_) == t - 1;
-        visit(A + before * Lp_ + y, 1.0);
-        visit(A + (adjacent ? label_of(plane[k - 1]) : before) * Lp_ + l, -1.0);
+        edge(t, before, y, 1.0);
+        edge(t, adjacent ? label_of(plane[k - 1]) : before, l, -1.0);
       }
       if (t + 1 == n) {
         visit(end + y, 1.0);
         visit(end + l, -1.0);
       } else if (k + 1 == plane.size() || (plane[k + 1] >> label_bits_) != t + 1) {
         const std::size_t after = std::size_t(truth[t + 1]);
-        visit(A + y * Lp_ + after, 1.0);
-        visit(A + l * Lp_ + after, -1.0);
+        edge(t + 1, y, after, 1.0);
+        edge(t + 1, l, after, -1.0);
       }
     }
   }
 
   // What two neighbouring cells are worth beyond the sum of their gains.
-  double pair(const T* A, const Cell& a, const Cell& b) const {
-    const T* la = A + a.label * Lp_;
-    const T* ya = A + a.truth * Lp_;
-    return (double(la[b.label]) - double(la[b.truth])) - (double(ya[b.label]) - double(ya[b.truth]));
+  double pair(std::size_t i, const T* w, const Cell& a, const Cell& b) const {
+    const auto worth = [&](const T* rows) {
+      const T* la = rows + a.label * Lp_;
+      const T* ya = rows + a.truth * Lp_;
+      return (double(la[b.label]) - double(la[b.truth])) - (double(ya[b.label]) - double(ya[b.truth]));
+    };
+    double sum = worth(w + data_.row_transition() * Lp_);
+    if (has_pairs()) {
+      for_pairs(std::size_t(data_.offsets[i]) + b.token, [&](std::size_t g) {
+        sum += worth(w + (data_.row_pair() + g * L_) * Lp_);
+      });
+    }
+    return sum;
+  }
+
+  // Pair features of label l between its true neighbours.
+  double between(std::size_t i, const T* w, const CellToken& t, std::size_t l) const {
+    const std::size_t token = std::size_t(data_.offsets[i]) + t.token;
+    const T* rows = w + data_.row_pair() * Lp_;
+    double sum = 0.0;
+    if (t.before != kNone) {
+      for_pairs(token, [&](std::size_t g) { sum += double(rows[(g * L_ + t.before) * Lp_ + l]); });
+    }
+    if (t.after != kNone) {
+      for_pairs(token + 1, [&](std::size_t g) { sum += double(rows[(g * L_ + l) * Lp_ + t.after]); });
+    }
+    return sum;
   }
 
   // visit(position in ws.cell) for each cell of a plane.
@@ -586,7 +674,7 @@ class Chain final : public Structure<T> {
 
   // Gains of the cells: emission and loss from score(token, labels), edges to the true neighbours.
   template <class Score>
-  void gains(Scratch& ws, const T* w, CodeView index, Score&& score) const {
+  void gains(Scratch& ws, std::size_t i, const T* w, CodeView index, Score&& score) const {
     const Edges<T> edge = edges(w);
     ws.cell.resize(CellReader::n_cells(index));
     CellReader reader(index, ones());
@@ -596,9 +684,11 @@ class Chain final : public Structure<T> {
       const T* into = t.before == kNone ? edge.start : edge.A + t.before * Lp_;
       const T* out = t.after == kNone ? edge.end : edge.A + t.after;
       const std::size_t stride = t.after == kNone ? 1 : Lp_;
-      const double truth = double(into[t.truth]) + double(out[t.truth * stride]);
+      double truth = double(into[t.truth]) + double(out[t.truth * stride]);
+      if (has_pairs()) truth += between(i, w, t, t.truth);
       for (const Code l : t.labels) {
         cell->gain += double(into[l]) + double(out[l * stride]) - truth;
+        if (has_pairs()) cell->gain += between(i, w, t, l);
         cell->token = t.token;
         cell->label = l;
         cell->truth = t.truth;
@@ -608,8 +698,8 @@ class Chain final : public Structure<T> {
   }
 
   // From the augmented scores that the oracle left in ws.S.
-  void read_table(Scratch& ws, const T* w, CodeView index) const {
-    gains(ws, w, index, [&](const CellToken& t, Cell* cell) {
+  void read_table(Scratch& ws, std::size_t i, const T* w, CodeView index) const {
+    gains(ws, i, w, index, [&](const CellToken& t, Cell* cell) {
       const T* row = ws.S.data() + std::size_t(t.token) * Lp_;
       for (const Code l : t.labels) (cell++)->gain = double(row[l]) - double(row[t.truth]);
     });
@@ -619,7 +709,7 @@ class Chain final : public Structure<T> {
   // mostly share one cache line of each weight row.
   void load_cells(Scratch& ws, std::size_t i, const T* w, CodeView index) const {
     const std::size_t first = std::size_t(data_.offsets[i]);
-    gains(ws, w, index, [&](const CellToken& t, Cell* cell) {
+    gains(ws, i, w, index, [&](const CellToken& t, Cell* cell) {
       std::uint32_t label[kTogether];
       T score[kTogether];
       label[0] = t.truth;

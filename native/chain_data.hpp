@@ -9,11 +9,14 @@ struct ChainData {
   std::size_t n_labels = 0;
   std::size_t n_sparse = 0;  // sparse features
   std::size_t n_dense = 0;   // dense features a token
+  std::size_t n_pair = 0;    // features of a token and two labels, its own and the one before
 
   std::span<const std::int64_t> offsets;    // [n + 1] first token of each sequence
   std::span<const std::int64_t> indptr;     // [tokens + 1] into indices; empty without sparse features
   std::span<const std::uint32_t> indices;   // feature ids, ascending within a token
   const float* values = nullptr;            // [len(indices)], nullptr: all ones
+  std::span<const std::int64_t> pair_indptr;    // [tokens + 1] into pair_indices; empty without them
+  std::span<const std::uint32_t> pair_indices;  // pair features, ascending within a token
   const float* dense32 = nullptr;           // [tokens][n_dense], at most one of the two
   const double* dense64 = nullptr;
   const std::int32_t* labels = nullptr;     // [tokens] truth, nullptr when unknown
@@ -25,12 +28,13 @@ struct ChainData {
   std::size_t length(std::size_t i) const { return std::size_t(offsets[i + 1] - offsets[i]); }
 
   // Rows of the weight matrix: sparse features, dense features, transitions by first label,
-  // start, end.
+  // start, end, pair features by feature and first label.
   std::size_t row_dense() const { return n_sparse; }
   std::size_t row_transition() const { return n_sparse + n_dense; }
   std::size_t row_start() const { return row_transition() + n_labels; }
   std::size_t row_end() const { return row_start() + 1; }
-  std::size_t n_rows() const { return row_end() + 1; }
+  std::size_t row_pair() const { return row_end() + 1; }
+  std::size_t n_rows() const { return row_pair() + n_pair * n_labels; }
 
   double token_loss(std::size_t token, std::size_t truth, std::size_t label) const {
     const double base = cost != nullptr ? cost[truth * n_labels + label] : (truth != label ? 1.0 : 0.0);

@@ -27,13 +27,16 @@ class ChainDecoder {
   using Scratch = typename Chain<T>::Scratch;
 
   ChainDecoder(const Chain<T>& chain, const T* w, const AllowedEdges& allowed)
-      : chain_(chain), w_(w), edge_(chain.edges(w)) {
+      : chain_(chain), w_(w), edge_(chain.edges(w)),
+        pair_rows_(w + chain.data().row_pair() * chain.row_size()) {
     mask(allowed);
   }
   ChainDecoder(const Chain<T>& chain, const SparseWeights& weights, const AllowedEdges& allowed)
     requires std::is_same_v<T, float>
       : chain_(chain), sparse_(&weights),
         edge_(chain.edges_of(weights.tail().data() + chain.data().n_dense * chain.row_size())) {
+    // Transitions, start, end and pair features stand together.
+    pair_rows_ = edge_.A + (chain.n_labels() + 2) * chain.row_size();
     mask(allowed);
   }
 
@@ -70,7 +73,7 @@ class ChainDecoder {
       double sum = double(edge_.start[y[0]]) + double(edge_.end[y[n - 1]]);
       for (std::size_t t = 0; t < n; ++t) {
         sum += double(ws.S[t * Lp + std::size_t(y[t])]);
-        if (t > 0) sum += double(edge_.A[std::size_t(y[t - 1]) * Lp + std::size_t(y[t])]);
+        if (t > 0) sum += double(chain_.into(ws, edge_, t)[std::size_t(y[t - 1]) * Lp + std::size_t(y[t])]);
       }
       scores[i] = sum;
     });
@@ -89,9 +92,10 @@ class ChainDecoder {
         for (std::size_t l = 0; l < L; ++l) row[l] = double(ws.D[t * Lp + l]) + after[l];
         if (t == 0) break;
         next.assign(L, -std::numeric_limits<double>::infinity());
+        const T* A = chain_.into(ws, edge_, t);
         for (std::size_t p = 0; p < L; ++p) {
           for (std::size_t l = 0; l < L; ++l) {
-            next[p] = std::max(next[p], double(edge_.A[p * Lp + l]) + double(ws.S[t * Lp + l]) + after[l]);
+            next[p] = std::max(next[p], double(A[p * Lp + l]) + double(ws.S[t * Lp + l]) + after[l]);
           }
         }
         after.swap(next);
@@ -151,10 +155,12 @@ class ChainDecoder {
         ws.reserve(n, chain_.row_size());
         sparse_->emissions(chain_.data(), first, n, ws.S.data());
         chain_.add_dense(i, sparse_->tail().data(), ws.S.data());
+        chain_.load_steps(ws, i, edge_, pair_rows_);
         return;
       }
     }
     chain_.load_all(ws, i, w_);
+    chain_.load_steps(ws, i, edge_, pair_rows_);
   }
 
   struct Candidate {
@@ -186,7 +192,7 @@ class ChainDecoder {
           for (std::size_t p = 0; p < L; ++p) {
             const auto& from = heads[t - 1][p];
             for (std::size_t r = 0; r < from.size(); ++r) {
-              pool.push_back({from[r].score + double(edge_.A[p * Lp + l]) + here, std::uint32_t(p), std::uint32_t(r)});
+              pool.push_back({from[r].score + double(chain_.into(ws, edge_, t)[p * Lp + l]) + here, std::uint32_t(p), std::uint32_t(r)});
             }
           }
         }
@@ -241,6 +247,7 @@ class ChainDecoder {
   const T* w_ = nullptr;
   const SparseWeights* sparse_ = nullptr;
   Edges<T> edge_;
+  const T* pair_rows_ = nullptr;
   AlignedArray<T> masked_;
 };
 

@@ -15,9 +15,12 @@ class ChainProblem final : public Problem {
                std::optional<Array<float, 2>> dense32, std::optional<Array<double, 2>> dense64,
                std::optional<Array<std::int32_t>> labels,
                std::optional<Array<float>> token_weight, std::optional<Array<double, 2>> cost,
-               std::optional<Array<double>> example_weight);
+               std::optional<Array<double>> example_weight, std::size_t n_pair,
+               std::optional<Array<std::int64_t>> pair_indptr,
+               std::optional<Array<std::uint32_t>> pair_indices);
 
   std::size_t n_examples() const override { return data_.size(); }
+  std::uint64_t fingerprint() const override;
   const Structure<float>* single_precision() override { return chain<float>(); }
   const Structure<double>* double_precision() override { return chain<double>(); }
   using Problem::copy_weights;

@@ -101,24 +101,14 @@ class ColumnTable {
   static std::string at_line(std::size_t line) { return "line " + std::to_string(line) + ": "; }
 
   static void require_utf8(std::string_view text, std::size_t line) {
-    if (is_utf8(text)) return;
-    for (;; ++line) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
-      std::string_view here = text.substr(0, end);
-      if (is_utf8(here)) {
-        text.remove_prefix(std::min(end + 1, text.size()));
-        continue;
-      }
-      std::size_t good = 0;  // bytes of the line that are text
-      for (std::size_t n = 1; n <= here.size(); ++n) {
-        if (is_utf8(here.substr(0, n))) good = n;
-        if (n > good + 4) break;
-      }
-      static constexpr char kHex[] = "0123456789abcdef";
-      const auto byte = static_cast<unsigned char>(here[good]);
-      throw BadInput(at_line(line) + "byte " + std::to_string(good + 1) + " is 0x" + kHex[byte >> 4] +
-                     kHex[byte & 15] + ", which is not UTF-8 there; expected UTF-8 text");
-    }
+    const std::size_t good = utf8_prefix(text);
+    if (good == text.size()) return;
+    const std::size_t begin = text.substr(0, good).rfind('\n') + 1;  // npos + 1 is 0
+    line += std::size_t(std::count(text.begin(), text.begin() + std::ptrdiff_t(good), '\n'));
+    static constexpr char kHex[] = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(text[good]);
+    throw BadInput(at_line(line) + "byte " + std::to_string(good - begin + 1) + " is 0x" + kHex[byte >> 4] +
+                   kHex[byte & 15] + ", which is not UTF-8 there; expected UTF-8 text");
   }
 
   void add_line(std::size_t begin, std::size_t end, std::size_t line, std::string_view comment) {

@@ -78,13 +78,17 @@ std::string_view utf8(PyObject* x, Where&& where) {
     if (text != nullptr) return {text, std::size_t(size)};
     if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) throw nb::python_error();
     PyErr_Clear();
+    const nb::object held = nb::borrow(x);  // its repr may be the user's, and drop it
     throw BadInput(where() + "the string " + shown(x) +
                    " holds a lone surrogate, so it cannot be written as UTF-8; expected text");
   }
   char* bytes = nullptr;
   if (PyBytes_AsStringAndSize(x, &bytes, &size) != 0) throw nb::python_error();
   const std::string_view text{bytes, std::size_t(size)};
-  if (!is_utf8(text)) throw BadInput(where() + shown(x) + " is not UTF-8; expected text");
+  if (!is_utf8(text)) {
+    const nb::object held = nb::borrow(x);
+    throw BadInput(where() + shown(x) + " is not UTF-8; expected text");
+  }
   return text;
 }
 

@@ -316,7 +316,7 @@ class Engine {
     if (first) {
       // An oracle may be worse than what is kept (rounding, or a user's approximation).
       result.gap += C_of(i) * (std::max(found.F, top) - mean);
-      result.psi_max = std::max(result.psi_max, std::max(found.F, top) - low);
+      result.psi_max = std::max(result.psi_max, structure_.example_weight(i) * (std::max(found.F, top) - low));
     }
     return !fresh;
   }
@@ -377,10 +377,12 @@ class Engine {
     lane.low = low;
     ++result.visits;
     result.work += kVisitWork + kWordWork * double(part.index.size() + part.set.all_codes().size());
-    part.violation = static_cast<float>(top - mean);
+    // Violations count as much as their example does.
+    const double weight = structure_.example_weight(i);
+    part.violation = static_cast<float>(weight * (top - mean));
     result.cached_gap += C * (top - mean);
-    result.psi_cached_max = std::max(result.psi_cached_max, high - low);
-    if (!(top - low > options.tau)) {
+    result.psi_cached_max = std::max(result.psi_cached_max, weight * (high - low));
+    if (!(weight * (top - low) > options.tau)) {
       // A plane without a multiplier that is not even tight is of no use.
       if (options.prune) prune(lane, i, part, [&](std::size_t k) { return alpha[k] > 0.0 || F[k] >= top; });
       return false;
@@ -408,7 +410,7 @@ class Engine {
     }
     for (std::size_t k = 0; k < m; ++k) {
       const double delta = alpha[k] - lane.before[k];
-      loss_ += structure_.example_weight(i) * delta * part.set.loss()[k];
+      loss_ += weight * delta * part.set.loss()[k];
       lane.coef[k] = C * delta;
     }
     const double gain = C * share * (linear - 0.5 * share * bend);

@@ -284,7 +284,7 @@ inline LearnedFeatures expand_learning(const Expansion& expansion, std::size_t m
   const auto& lines = expansion.program().lines();
   const std::size_t n_lines = lines.size(), n_tokens = expansion.table().n_tokens();
   const std::size_t n_sequences = expansion.table().n_sequences();
-  // A feature of a group: its fingerprint, where it was seen first, how often, its final number.
+  // A feature of a group: its fingerprint, where it was seen first, in how many tokens, its final number.
   struct Feature {
     Fingerprint fingerprint;
     std::uint32_t token, line, count, number;
@@ -308,6 +308,7 @@ inline LearnedFeatures expand_learning(const Expansion& expansion, std::size_t m
   run_shares(workers, [&](std::size_t worker) {
     Expansion::Block block;
     std::vector<FeatureIndex> index(groups.size());
+    std::vector<std::vector<std::uint64_t>> twice(groups.size());  // (feature, token) of groups of lines
     for (std::size_t i = 0; i < n_sequences; i = block.last) {
       expansion.begin_block(block, i, n_sequences);
       for (std::size_t g = worker; g < groups.size(); g += workers) {
@@ -323,8 +324,14 @@ inline LearnedFeatures expand_learning(const Expansion& expansion, std::size_t m
               continue;
             }
             const std::uint32_t id = index[g].add(x[t]).next_id - 1;
+            const auto token = std::uint32_t(block.begin + t), line = std::uint32_t(j);
             if (id == groups[g].features.size()) {
-              groups[g].features.push_back({x[t], std::uint32_t(block.begin + t), std::uint32_t(j), 0, Expansion::kNone});
+              groups[g].features.push_back({x[t], token, line, 0, Expansion::kNone});
+            }
+            if (groups[g].lines.size() > 1) {
+              Feature& feature = groups[g].features[id];
+              if (std::pair(token, line) < std::pair(feature.token, feature.line)) feature.token = token, feature.line = line;
+              twice[g].push_back(std::uint64_t{id} << 32 | token);
             }
             ids[j].push_back(id);
           }
@@ -332,7 +339,14 @@ inline LearnedFeatures expand_learning(const Expansion& expansion, std::size_t m
       }
     }
     for (std::size_t g = worker; g < groups.size(); g += workers) {
-      index[g].for_each([&](const FeatureIndex::Slot& slot) { groups[g].features[slot.next_id - 1].count = slot.count; });
+      if (groups[g].lines.size() == 1) {
+        index[g].for_each([&](const FeatureIndex::Slot& slot) { groups[g].features[slot.next_id - 1].count = slot.count; });
+        continue;
+      }
+      // Several lines may give a token the same feature, which then has it once.
+      std::sort(twice[g].begin(), twice[g].end());
+      twice[g].erase(std::unique(twice[g].begin(), twice[g].end()), twice[g].end());
+      for (const std::uint64_t seen : twice[g]) ++groups[g].features[seen >> 32].count;
     }
   });
   LearnedFeatures learned;
@@ -349,18 +363,25 @@ inline LearnedFeatures expand_learning(const Expansion& expansion, std::size_t m
     });
   }
   std::vector<std::size_t> cursor(groups.size(), 0);
+  std::vector<Feature*> here;  // features that a token is the first to have
   for (std::size_t t = 0; t < n_tokens; ++t) {
+    here.clear();
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (; cursor[g] < order[g].size(); ++cursor[g]) {
         Feature& feature = groups[g].features[order[g][cursor[g]]];
         if (feature.token != t) break;
-        if (feature.count < min_count) continue;
-        if (learned.fingerprints.size() + 1 >= Expansion::kNone) throw BadInput("there are more features than the index type holds");
-        feature.number = static_cast<std::uint32_t>(learned.fingerprints.size());
-        learned.fingerprints.push_back(feature.fingerprint);
-        learned.token.push_back(feature.token);
-        learned.line.push_back(feature.line);
+        if (feature.count >= min_count) here.push_back(&feature);
       }
+    }
+    if (groups.size() < n_lines) {  // else the groups are the lines
+      std::sort(here.begin(), here.end(), [](const Feature* a, const Feature* b) { return a->line < b->line; });
+    }
+    for (Feature* feature : here) {
+      if (learned.fingerprints.size() + 1 >= Expansion::kNone) throw BadInput("there are more features than the index type holds");
+      feature->number = static_cast<std::uint32_t>(learned.fingerprints.size());
+      learned.fingerprints.push_back(feature->fingerprint);
+      learned.token.push_back(feature->token);
+      learned.line.push_back(feature->line);
     }
   }
   const std::size_t shares = n_shares(threads, n_tokens);

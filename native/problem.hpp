@@ -11,6 +11,10 @@ class Problem {
  public:
   virtual ~Problem() = default;
   virtual std::size_t n_examples() const = 0;
+
+  // A hash of the data, so that a checkpoint knows its own; 0 where nobody can tell.
+  virtual std::uint64_t fingerprint() const { return 0; }
+
   // Built at first use; nullptr where the precision is not offered.
   virtual const Structure<float>* single_precision() = 0;
   virtual const Structure<double>* double_precision() = 0;

@@ -1,6 +1,8 @@
 // Rows of features whose numbers change: rare ones dropped, or all of them hashed.
 #pragma once
 
+#include <cmath>
+
 #include "common.hpp"
 
 namespace mm {
@@ -11,8 +13,9 @@ struct Rows {
   std::vector<float> values;  // empty: all ones
 };
 
-// number[old] is the new number, 0xFFFFFFFF: drop it. Where two features of a token become one,
-// their values are added; without values, it is there once.
+// number[old] is the new number, 0xFFFFFFFF: drop it. Where two features of a token become one, the
+// one with the value farther from zero stands for both: two that are simply there are there once,
+// whether or not others in the data have values.
 inline Rows renumber(std::span<const std::int64_t> indptr, std::span<const std::uint32_t> indices, const float* values,
                      std::span<const std::uint32_t> number) {
   constexpr std::uint32_t kDrop = 0xFFFFFFFFu;
@@ -32,7 +35,7 @@ inline Rows renumber(std::span<const std::int64_t> indptr, std::span<const std::
     const std::size_t begin = out.indices.size();
     for (const auto& [id, value] : row) {
       if (out.indices.size() > begin && out.indices.back() == id) {
-        if (values != nullptr) out.values.back() += value;
+        if (values != nullptr && std::abs(value) > std::abs(out.values.back())) out.values.back() = value;
         continue;
       }
       out.indices.push_back(id);

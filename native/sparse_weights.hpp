@@ -37,11 +37,16 @@ class SparseWeights {
     good(!starts.empty() && starts.front() == 0 && starts.back() == labels.size(), "the rows of the weights do not fit their entries");
     good(labels.size() == weights.size(), "labels and weights differ in number");
     good(std::is_sorted(starts.begin(), starts.end()), "the rows of the weights are not in order");
-    good(n_labels > 0 && tail.size() % n_labels == 0, "the dense rows of the weights are incomplete");
+    good(n_labels > 0 && n_labels < (std::size_t{1} << 24) && tail.size() % n_labels == 0, "the dense rows of the weights are incomplete");
     entries_.reserve(labels.size());
     for (std::size_t k = 0; k < labels.size(); ++k) {
       good(labels[k] < n_labels, "a weight is of a label that does not exist");
       entries_.push_back({std::uint32_t(labels[k]), weights[k]});
+    }
+    for (std::size_t f = 0; f < n_rows(); ++f) {
+      for (std::size_t k = starts_[f] + 1; k < starts_[f + 1]; ++k) {
+        good(labels[k - 1] < labels[k], "the labels of a row are not in order");
+      }
     }
     const std::size_t rows = tail.size() / n_labels;
     tail_.reset(rows * row_size);

@@ -71,10 +71,11 @@ inline std::uint64_t hash_bytes(std::string_view text) {
   return detail::fold_multiply(detail::fold_multiply(a ^ k1, b ^ state) ^ n, k2);
 }
 
-// Whether the bytes are UTF-8 as Unicode defines it: no overlong forms, no surrogates, no more than
-// U+10FFFF.
-inline bool is_utf8(std::string_view text) {
-  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
+// How many bytes, from the first on, are UTF-8 as Unicode defines it: no overlong forms, no
+// surrogates, no more than U+10FFFF.
+inline std::size_t utf8_prefix(std::string_view text) {
+  const auto* const begin = reinterpret_cast<const unsigned char*>(text.data());
+  const auto* p = begin;
   const auto* const end = p + text.size();
   const auto tail = [](unsigned char c) { return (c & 0xC0u) == 0x80u; };
   while (p < end) {
@@ -86,23 +87,21 @@ inline bool is_utf8(std::string_view text) {
       continue;
     }
     const std::ptrdiff_t left = end - p;
+    std::ptrdiff_t size = 0;  // of a character that is right
     if (*p >= 0xC2 && *p <= 0xDF) {
-      if (left < 2 || !tail(p[1])) return false;
-      p += 2;
+      if (left >= 2 && tail(p[1])) size = 2;
     } else if (*p >= 0xE0 && *p <= 0xEF) {
-      if (left < 3 || !tail(p[1]) || !tail(p[2])) return false;
-      if ((*p == 0xE0 && p[1] < 0xA0) || (*p == 0xED && p[1] > 0x9F)) return false;
-      p += 3;
+      if (left >= 3 && tail(p[1]) && tail(p[2]) && !(*p == 0xE0 && p[1] < 0xA0) && !(*p == 0xED && p[1] > 0x9F)) size = 3;
     } else if (*p >= 0xF0 && *p <= 0xF4) {
-      if (left < 4 || !tail(p[1]) || !tail(p[2]) || !tail(p[3])) return false;
-      if ((*p == 0xF0 && p[1] < 0x90) || (*p == 0xF4 && p[1] > 0x8F)) return false;
-      p += 4;
-    } else {
-      return false;
+      if (left >= 4 && tail(p[1]) && tail(p[2]) && tail(p[3]) && !(*p == 0xF0 && p[1] < 0x90) && !(*p == 0xF4 && p[1] > 0x8F)) size = 4;
     }
+    if (size == 0) break;
+    p += size;
   }
-  return true;
+  return std::size_t(p - begin);
 }
+
+inline bool is_utf8(std::string_view text) { return utf8_prefix(text) == text.size(); }
 
 class Vocabulary {
  public:

@@ -164,6 +164,7 @@ def kernel_name() -> str: ...
 class Problem:
     @property
     def n_examples(self) -> int: ...
+    def fingerprint(self) -> int: ...
 
 class PythonProblem(Problem):
     def __init__(self, problem: Any) -> None: ...
@@ -183,6 +184,9 @@ class ChainProblem(Problem):
         token_weight: NDArray[np.float32] | None = None,
         cost: NDArray[np.float64] | None = None,
         example_weight: NDArray[np.float64] | None = None,
+        n_pair: int = 0,
+        pair_indptr: NDArray[np.int64] | None = None,
+        pair_indices: NDArray[np.uint32] | None = None,
     ) -> None: ...
     def predict(
         self,

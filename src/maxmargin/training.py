@@ -341,6 +341,7 @@ def cross_validate(
     k: int,
     options: FitOptions,
     *,
+    sample_weight: NDArray[Any] | None = None,
     done: Callable[[int, Outcome], object] | None = None,
 ) -> list[dict[str, Any]]:
     """Score each C by training on all folds but one and tagging that one, for every fold.
@@ -354,6 +355,8 @@ def cross_validate(
         As for `fit_grid`.
     k : int
         Number of folds.
+    sample_weight : array of shape (n_sequences,), optional
+        A factor of C for each sequence, in training; scores do not have weights.
     done : callable
         Told of each fold and model.
 
@@ -368,7 +371,8 @@ def cross_validate(
     for number, held in enumerate(parts):
         rest = np.sort(np.concatenate([part for i, part in enumerate(parts) if i != number]))
         outside = data.take(held)
-        for outcome in fit_grid(chain, data.take(rest), Cs, options):
+        weight = None if sample_weight is None else sample_weight[rest]
+        for outcome in fit_grid(chain, data.take(rest), Cs, options, sample_weight=weight):
             outcome.report = report_of(chain, outside, outcome.weights, options.threads)
             scores[outcome.C].append(outcome.report)
             if done is not None:
@@ -407,7 +411,7 @@ def time_left(records: Sequence[PassRecord], gap: float) -> float:
         NaN if it cannot be told.
     """
     known = [(r.seconds, r.gap) for r in records if math.isfinite(r.gap) and r.gap > 0]
-    if len(known) < 2:
+    if len(known) < 2 or gap <= 0:
         return math.nan
     (t0, g0), (t1, g1) = known[-min(len(known), 6)], known[-1]
     if g1 <= gap:

@@ -125,7 +125,6 @@ def test_empty_labels_in_a_part_of_a_file():
         t.labels()
 
 
-@pytest.mark.xfail(strict=True, reason="rows made by hand have no lines, but the message names one")
 def test_empty_labels_of_rows():
     t = ColumnTable.from_rows([[["a", "x"]], [["b", "y"], ["c", ""]]])
     with pytest.raises(ValueError, match=r"sequence 1, token 1, column 1: found nothing"):

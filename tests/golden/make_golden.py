@@ -20,13 +20,14 @@ HERE = Path(__file__).parent
 
 # Invented words with invented tags: things (T), doings (D), qualities (Q), small words (S).
 SENTENCES = """\
-blom/T dakt/D . /P|so blom/T dakt/D ./P|da fline/Q blom/T dakt/D ./P|ki da Wurf/T rilt/D ?/P
+blom/T dakt/D ./P|so blom/T dakt/D ./P|da fline/Q blom/T dakt/D ./P|ki da Wurf/T rilt/D ?/P
 da Wurf/T rilt/D da blom/T ./P|da osse/Q Wurf/T dakt/D ./P|rilt/D da Wurf/T ?/P|Ketta/T dakt/D !/P
 Ketta/T rilt/D 3/Q blom/T ./P|ki Ketta/T grunt/D ?/P|da fline/Q osse/Q Wurf/T grunt/D ./P
 Ämo/T grunt/D da Ketta/T ./P|so Ämo/T dakt/D 17/Q blom/T ./P|da blom/T grunt/D ki da Wurf/T ./P
 x-blom/T dakt/D ./P|da x-Wurf/T rilt/D 3/Q x-blom/T ./P|fline/Q Ämo/T rilt/D osse/Q Ketta/T !/P
 ki dakt/D da blom/T ?/P|so grunt/D da fline/Q Ämo/T ?/P|Ketta/T dakt/D ki Ämo/T rilt/D ./P
-17/Q Wurf/T grunt/D ./P|da Wurf/T dakt/D so da blom/T rilt/D ./P|猫/T dakt/D ./P|da 猫/T rilt/D 猫/T !/P
+17/Q Wurf/T grunt/D ./P|da Wurf/T dakt/D so da blom/T rilt/D ./P|猫/T dakt/D ./P
+da 猫/T rilt/D 猫/T !/P
 """
 UNSEEN = """\
 da fline/Q Dorp/T brilt/D ./P|ki 99/Q x-Ketta/T dakt/D ?/P|猫/T grunt/D|zzz/T|so da Ämo/T rilt/D ./P

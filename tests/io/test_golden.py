@@ -15,8 +15,8 @@ from maxmargin.io.tagger_file import dense_weights, load_tagger, save_tagger
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 DIGESTS = {
-    "tagger-v1": "",
-    "tagger-strings-v1": "",
+    "tagger-v1": "d4e9f775df1f4cb1a13a731eb974acbc80d129c817c492c30ceba0ca456be35f",
+    "tagger-strings-v1": "01d809c72355e0b1f9e814231fb2f8428a5bcd38465cfc34707a6eb521b0d069",
 }
 KINDS = {"tagger-v1": "columns", "tagger-strings-v1": "strings"}
 

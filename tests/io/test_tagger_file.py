@@ -9,7 +9,9 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from maxmargin.features.columns import ColumnTable
 from maxmargin.features.function_encoder import FunctionEncoder
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
+from maxmargin.io import tagger_file
 from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import dense_weights, load_tagger, save_tagger
 from maxmargin.solvers import make_solver, solve
@@ -197,7 +200,8 @@ def assert_same_model(model, chain, weights, X):
     # Sums of the same numbers in another order: zeros that are left out regroup them.
     close = {"rtol": 1e-5, "atol": 1e-5} if full.dtype == np.float32 else {"rtol": 1e-12}
     for w in (model.weights, full):
-        same_sums = w is full and found.encoder.n_sparse == chain.encoder.n_sparse
+        same_sums = found.encoder.feature_names() == chain.encoder.feature_names()
+        same_sums = same_sums and isinstance(w, np.ndarray)
         tolerance = {"rtol": 0} if same_sums else close
         assert found.predict(X, w) == chain.predict(X, weights)
         np.testing.assert_allclose(
@@ -211,12 +215,21 @@ def assert_same_model(model, chain, weights, X):
             np.testing.assert_allclose(scores, wanted, **tolerance)
 
 
+@pytest.fixture(params=["full", "sparse"])
+def form(request, monkeypatch):
+    """Small weights are loaded as a full matrix; with "sparse", all count as large."""
+    if request.param == "sparse":
+        monkeypatch.setattr(tagger_file, "FULL_BYTES", 0)
+    return request.param
+
+
 # --- what comes back ---
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("allowed", [None, "iob2"])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("form")
 def test_round_trip(tmp_path, kind, dtype, allowed):
     for seed in range(2):
         chain, weights, X = make(kind, seed, dtype, allowed=allowed)
@@ -251,6 +264,7 @@ def test_saved_over_the_file_it_was_loaded_from(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["template", "dicts"])
+@pytest.mark.usefixtures("form")
 def test_trained(tmp_path, kind):
     rng = np.random.default_rng(3)
     data, encoder = KINDS[kind]
@@ -303,6 +317,7 @@ def test_tables_with_and_without_their_labels(tmp_path):
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.usefixtures("form")
 def test_labels_of_every_type(tmp_path, labels, dtype):
     rng = np.random.default_rng(1)
     lengths = [*lengths_of(rng), len(labels)]
@@ -320,6 +335,7 @@ def test_labels_of_every_type(tmp_path, labels, dtype):
 
 @pytest.mark.parametrize("n_labels", [2, 8, 9, 255, 256, 257, 300])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.usefixtures("form")
 def test_many_labels(tmp_path, n_labels, dtype):
     rng = np.random.default_rng(n_labels)
     X, Y = words(rng, [n_labels, 4]), [[*range(n_labels)], [0, 0, 1, 1]]
@@ -342,6 +358,7 @@ def test_many_labels(tmp_path, n_labels, dtype):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.usefixtures("form")
 def test_all_weights_zero(tmp_path, kind, dtype):
     chain, weights, X = make(kind, dtype=dtype)
     weights[:] = 0
@@ -394,7 +411,7 @@ def test_names_of_every_length(tmp_path):
 # --- the form of the weights ---
 
 
-def test_the_smaller_form_is_chosen(tmp_path):
+def test_the_smaller_form_is_chosen(tmp_path, form):
     # Seven labels in rows of eight: entries of 5 bytes are more than a matrix of 4 when all count.
     labels = [f"l{k}" for k in range(7)]
     seen = set()
@@ -423,7 +440,7 @@ def test_the_smaller_form_is_chosen(tmp_path):
                 assert 5 * entries + len(coef) > 0.8 * matrix - 4 * 9 * 8
             seen.add((kind, full))
             model = load_tagger(tmp_path / "m")
-            assert isinstance(model.weights, np.ndarray) == full
+            assert isinstance(model.weights, np.ndarray) == (full or form == "full")
             assert_same_model(model, chain, weights, X)
     for kind in ("template", "lists", "sparse", "sparse+dense"):
         assert {(kind, True), (kind, False)} <= seen
@@ -455,7 +472,11 @@ def test_features_without_weights_are_dropped(tmp_path, kind):
     names = chain.encoder.feature_names()
     kept = [names[k] for k in np.flatnonzero(says)]
     assert model.chain.encoder.n_sparse == len(kept)
-    assert model.chain.encoder.feature_names()[: len(kept)] == kept
+    found = model.chain.encoder.feature_names()[: len(kept)]
+    if kind == "template":  # by line of the template
+        lines = [line.text.partition("=")[0] for line in chain.encoder.template.lines]
+        kept.sort(key=lambda name: lines.index(name.partition("=")[0]))
+    assert found == kept
     assert by_name(model.chain, dense_weights(model)) == by_name(chain, weights)
 
 
@@ -473,7 +494,7 @@ def test_names_of_template_features(tmp_path):
     save_tagger(tmp_path / "m", chain, weights, {})
     model = load_tagger(tmp_path / "m")
     names = model.chain.encoder.feature_names()
-    assert names == chain.encoder.feature_names()
+    assert sorted(names) == sorted(chain.encoder.feature_names())
     assert len(names) == model.chain.encoder.n_sparse
     program = _native.TemplateProgram(model.chain.encoder.template.program())
     table = ColumnTable.from_rows(X[:9])
@@ -610,8 +631,12 @@ def test_weights_that_could_not_be_loaded(tmp_path, spoil):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("damage")
+def folder():
+    # Thousands of files in the place of each other: where there is one, on a disk in memory.
+    memory = Path("/dev/shm")
+    place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=place, prefix="maxmargin-test-") as name:
+        yield Path(name)
 
 
 @pytest.fixture(scope="module")
@@ -754,7 +779,7 @@ def places(meta, prefix=()):
 
 HUGE = [2**31, 2**32 - 1, 2**32, 2**63, 2**64, 2**1000, 1e300]
 VALUES = [
-    ..., None, True, False, 0, 1, -1, 2, 7, 255, *HUGE, 0.5, 5.5, -0.5, "", "x", "1", "5",
+    None, True, False, 0, 1, -1, 2, 7, 255, *HUGE, 0.5, 5.5, -0.5, "", "x", "1", "5",
     "columns", "strings", "sparse", "dense", "strings+dense", "sparse+dense", [], [[]], [0], ["a"],
     ["a", "a", "b", "c"], [None] * 4, [[], 1, 2, 3], {}, {"text": 3}, "U\n%x[0,99]", "U:%x[0,99]",
 ]  # fmt: skip
@@ -809,13 +834,16 @@ def is_known(kind, place, value):
     """Whether a change is one of those that have tests of their own below."""
     if place[-1] == "hash_bits":
         return value in HUGE or value == 5.5
+    if place[-1] == "n_sparse" and kind == "dense":
+        return value != 0
     return place[-1] == "n_sparse" and value in HUGE and kind.startswith("sparse")
 
 
 def changes(kind, container, rng):
     """(description, meta, arrays) of files with right checksums and one thing wrong."""
-    for place in places(container.meta):
-        for value in VALUES:
+    step = 1 if kind in ("template", "lists", "sparse+dense", "lists, hash_bits", "function") else 5
+    for k, place in enumerate(places(container.meta)):
+        for value in [..., *VALUES[k % step :: step]]:
             if not is_known(kind, place, value):
                 what = f"{place}: {value!r}"
                 yield what, replaced(container.meta, place, value), container.arrays
@@ -952,6 +980,16 @@ def test_absurd_number_of_features(folder, model_files, n_sparse):
         load_tagger(folder / "wrong")
 
 
+@pytest.mark.xfail(strict=True, reason="the kind is not compared with the number of features")
+def test_dense_features_only_and_sparse_ones(folder, model_files):
+    container = content_of(folder, model_files["dense"][0])
+    assert "rows" in container.arrays
+    meta = replaced(container.meta, ("encoder", "n_sparse"), 255)
+    write_container(folder / "wrong", "tagger", meta, container.arrays)
+    with pytest.raises(ModelFormatError):
+        load_tagger(folder / "wrong")
+
+
 @pytest.mark.xfail(strict=True, reason="the kind is not compared with the numbers of features")
 @pytest.mark.parametrize(
     ("kind", "other"),
@@ -1048,7 +1086,7 @@ def test_padding_that_is_not_zero(tmp_path, dtype, padding):
 def test_a_bomb_in_the_names(folder, model_files, claim):
     content, _, _ = model_files["lists"]
     container = content_of(folder, content)
-    bomb = zlib.compress(bytes(1 << 27), 9)
+    bomb = zlib.compress(bytes(1 << 27), 1)
     lengths = container.arrays["name_lengths"]
     if claim == "much":
         bomb = zlib.compress(bytes(100), 9)

@@ -226,9 +226,6 @@ def test_the_text_lives_as_long_as_the_table():
     assert table.cell(49_999, 0) == "word49999"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the table keeps a bytearray alive, but not its buffer: use after free"
-)
 def test_a_text_that_changes_its_size():
     held = bytearray(b"a b\n" * 1000)
     table = Columns.parse(held)
@@ -261,7 +258,6 @@ def test_not_utf8(data, message):
     assert str(caught.value) == f"{message}, which is not UTF-8 there; expected UTF-8 text"
 
 
-@pytest.mark.xfail(strict=True, reason="finding the bad byte takes time quadratic in its line")
 def test_a_bad_byte_at_the_end_of_a_long_line_is_found_in_time():
     def seconds(n):
         begin = time.perf_counter()
@@ -370,7 +366,7 @@ def with_labels(text, separator, comment, labels):
 @given(texts() | WILD, SEPARATORS, COMMENTS, st.data())
 def test_one_column_more(text, separator, comment, data):
     table = check(text, separator, comment)
-    if table is None or text == BOM:
+    if table is None or text in ("", BOM):
         return
     names = ["N", "é-1", "#"]
     n = table.n_tokens
@@ -378,6 +374,8 @@ def test_one_column_more(text, separator, comment, data):
     labels = [names[k] for k in codes]
     out = table.with_column(codes, names, comment)
     assert out.decode() == with_labels(text, table.separator, comment, labels)
+    if comment.endswith(" "):  # "#" is a token and "# N" a comment
+        return
     again = Columns.parse(out, table.separator, comment)
     assert again.n_lines == table.n_lines
     assert again.offsets.tolist() == table.offsets.tolist()
@@ -556,9 +554,6 @@ def test_a_cell_without_a_repr():
         Columns.from_rows([[["a", NoRepr(KeyboardInterrupt())]]])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="from_rows borrows the cell whose repr it shows: use after free"
-)
 @pytest.mark.parametrize(
     ("bases", "made"), [("object", "Evil()"), ("str", r"Evil('\ud800')")], ids=["type", "surrogate"]
 )
@@ -605,13 +600,13 @@ def test_any_object_is_read_or_refused(X):
         Columns.from_rows(X)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="with_column of a table without lines writes its cells end to end"
-)
 def test_rows_have_no_text_to_put_a_column_into():
     table = Columns.from_rows([["ab", "c"], ["d"]])
-    try:
-        out = table.with_column(np.zeros(3, np.int32), ["N"])
-    except ValueError:
-        return
-    assert out == b"ab\tN\nc\tN\n\nd\tN\n"
+    with pytest.raises(ValueError, match=r"made of rows has no lines"):
+        table.with_column(np.zeros(3, np.int32), ["N"])
+
+
+@pytest.mark.xfail(strict=True, reason="an empty text is taken for a table that was made of rows")
+@pytest.mark.parametrize("text", [b"", BOM.encode()])
+def test_an_empty_text_with_one_column_more(text):
+    assert Columns.parse(text).with_column(np.zeros(0, np.int32), []) in (text, text + b"\n")

@@ -47,7 +47,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+        text = " ".join(message.split())
+        self.exit(2, f"{self.prog}: error: {text} (see {self.prog} --help)\n")
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:
@@ -94,7 +95,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = next((a for a in arguments if not a.startswith("-")), None)
     parser = _parser(command)
     try:
-        options = parser.parse_args(arguments)
+        options, unknown = parser.parse_known_args(arguments)
+        if unknown:  # argparse would leave out which command it was
+            if options.command is not None:
+                parser.prog += f" {options.command}"
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     except SystemExit as end:  # after --help or a usage error, which argparse has told
         return int(end.code or 0)
     if options.version:
@@ -121,7 +126,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError as error:
-        return _fail(name, str(error) or "out of memory", 2)
+        text = str(error)  # of C++ it says std::bad_alloc
+        return _fail(name, "out of memory" if text in ("", "std::bad_alloc") else text, 2)
     except OSError as error:
         return _fail(name, _describe(error), 2)
     except (ValueError, TypeError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from maxmargin.cli.options import FORMATS, is_function, load_function
+from maxmargin.cli.options import FORMATS, guarded, is_function, load_function
 
 if TYPE_CHECKING:
     from maxmargin.io.tagger_file import TaggerModel
@@ -44,6 +44,7 @@ def load_model(options: argparse.Namespace) -> TaggerModel:
         Ready to tag.
     """
     from maxmargin.io.tagger_file import load_tagger
+    from maxmargin.io.text import name_of
 
     function = None
     if options.function is not None:
@@ -52,7 +53,8 @@ def load_model(options: argparse.Namespace) -> TaggerModel:
                 f"--function: found {options.function!r}; expected module:function or "
                 "file.py:function"
             )
-        function = load_function(options.function)
+        where = f"--function {options.function}, at {name_of(options.file)}"
+        function = guarded(load_function(options.function), where)
     model = load_tagger(options.model, function)
     kind = model.chain.encoder.kind
     columns = hasattr(model.chain.encoder, "n_columns")

@@ -18,6 +18,7 @@ __all__ = [
     "add_reading",
     "add_threads",
     "at_least",
+    "guarded",
     "load_function",
     "make_encoder",
     "note",
@@ -203,17 +204,50 @@ def load_function(spec: str) -> Callable[[Any], Any]:
         module = importlib.util.module_from_spec(description)
         try:
             description.loader.exec_module(module)
-        except (SyntaxError, ImportError, NameError) as error:
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # it is not our code
             raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
     else:
         try:
             module = importlib.import_module(place)
         except ImportError as error:
             raise ValueError(f"template {spec}: {error}") from error
+        except Exception as error:  # it is not our code
+            raise ValueError(f"template {spec}: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):
         raise ValueError(f"template {spec}: {place} has no function {name!r}")
     return function  # type: ignore[no-any-return]
+
+
+def guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
+    """Return a user's function, whose exceptions become errors that say where they came from.
+
+    Parameters
+    ----------
+    function : callable
+        From `load_function`.
+    where : str
+        What messages begin with.
+
+    Returns
+    -------
+    callable
+        It has the name of the function.
+    """
+    import functools
+
+    @functools.wraps(function)
+    def call(rows: Any) -> Any:
+        try:
+            return function(rows)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise ValueError(f"{where}: {type(error).__name__}: {error}") from error
+
+    return call
 
 
 def is_function(spec: str) -> bool:
@@ -245,7 +279,7 @@ def make_encoder(
     elif spec is None:
         template = "words"
     elif is_function(spec):
-        template = load_function(spec)
+        template = guarded(load_function(spec), f"template {spec}, at {data.source}")
     return encoder_of(
         template,
         min_count=min_count,

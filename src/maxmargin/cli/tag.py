@@ -135,11 +135,15 @@ def _opened(path: str) -> Any:
     from pathlib import Path
 
     if path == "-":
-        return contextlib.nullcontext(sys.stdin.buffer)
-    with Path(path).open("rb") as file:
-        compressed = file.read(2) == b"\x1f\x8b"
-    if not compressed and not path.endswith(".gz"):
-        return Path(path).open("rb")
+        pipe: Any = sys.stdin.buffer
+        # peek waits until something is there, and takes nothing away
+        if not hasattr(pipe, "peek") or pipe.peek(2)[:2] != b"\x1f\x8b":
+            return contextlib.nullcontext(pipe)
+    else:
+        with Path(path).open("rb") as file:
+            compressed = file.read(2) == b"\x1f\x8b"
+        if not compressed and not path.endswith(".gz"):
+            return Path(path).open("rb")
     import io
 
     from maxmargin.io.text import read_bytes

@@ -204,7 +204,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     weights = getattr(data, "sequence_weight", None)
     table: list[dict[str, Any]] = []
     if options.cv is not None:
-        table = _cross_validation(chain, train, Cs, fit_options, options)
+        table = _cross_validation(chain, train, Cs, fit_options, options, weights=weights)
         Cs = [max(table, key=lambda row: row["score"])["C"]]
         if options.model is None:
             return 0, {"cv": table, "C": Cs[0], "n_sequences": len(data)}
@@ -312,12 +312,13 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--resume needs --checkpoint FILE")
     if options.checkpoint is not None and (options.grid is not None or options.cv is not None):
         raise ValueError("--checkpoint is for one training; it does not go with --grid or --cv")
-    if options.model is not None:
-        model = Path(options.model)
-        if model.is_dir():
-            raise ValueError(f"{options.model}: is a directory; expected a file for the model")
-        if not model.resolve().parent.is_dir():
-            raise ValueError(f"{options.model}: there is no directory {model.parent}")
+    for name, what in ((options.model, "model"), (options.checkpoint, "checkpoint")):
+        if name is None:
+            continue
+        if Path(name).is_dir():
+            raise ValueError(f"{name}: is a directory; expected a file for the {what}")
+        if not Path(name).resolve().parent.is_dir():
+            raise ValueError(f"{name}: there is no directory {Path(name).parent}")
     from maxmargin.solvers import make_solver
 
     make_solver(options.solver)
@@ -393,6 +394,8 @@ def _cross_validation(
     Cs: list[float],
     fit_options: FitOptions,
     options: argparse.Namespace,
+    *,
+    weights: Any,
 ) -> list[dict[str, Any]]:
     from maxmargin.training import cross_validate
 
@@ -400,7 +403,9 @@ def _cross_validation(
         if not options.quiet:
             note(f"fold {fold + 1} of {options.cv}, C={outcome.C:g}: {_in_words(outcome)}")
 
-    table = cross_validate(chain, train, Cs, options.cv, fit_options, done=done)
+    table = cross_validate(
+        chain, train, Cs, options.cv, fit_options, sample_weight=weights, done=done
+    )
     if not options.quiet and not options.json:
         for row in table:
             accuracy = f"{100 * row['token_accuracy']:.2f} ± {100 * row['token_accuracy_std']:.2f}"
@@ -467,6 +472,7 @@ def _save(chain: Any, best: Outcome, summary: dict[str, Any], options: argparse.
     names = ["solver", "gap", "max_passes", "time_limit", "dtype"]
     names += ["min_count", "hash_bits", "allowed"]
     params = {"C": best.C, **{name: getattr(options, name) for name in names}}
+    params["random_state"] = options.seed
     meta = training_meta(
         best.certificate, settings, params, file_format=options.format or "conll"
     )

@@ -92,6 +92,7 @@ class SequenceTagger(StructuralEstimator):
     """
 
     structure_: Chain
+    _file_meta: dict[str, Any]
 
     def __init__(
         self,
@@ -182,6 +183,7 @@ class SequenceTagger(StructuralEstimator):
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
         self._fit(X, y, token_weight=token_weight, sample_weight=sample_weight)
+        self.__dict__.pop("_file_meta", None)
         return self
 
     # --- files -----------------------------------------------------------------------------------
@@ -254,6 +256,8 @@ class SequenceTagger(StructuralEstimator):
             "stop_reason": self.stop_reason_,
         }
         meta = training_meta(self.certificate_, settings, self.get_params(deep=False))
+        # What the file said from which this model came; a new fit forgets it.
+        meta |= getattr(self, "_file_meta", {})
         return save_tagger(path, self.structure_, self.weights_, meta)
 
     @classmethod
@@ -296,6 +300,8 @@ class SequenceTagger(StructuralEstimator):
         tagger.stop_reason_ = str(training.get("stop_reason", "unknown"))
         tagger.n_iter_ = int(training.get("passes", 0))
         tagger.n_examples_ = int(certificate.get("n_examples", 0))
+        said = ("training", "format", "columns_conllu")
+        tagger._file_meta = {name: meta[name] for name in said if name in meta}
         return tagger
 
     # --- prediction ------------------------------------------------------------------------------

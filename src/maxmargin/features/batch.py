@@ -50,6 +50,31 @@ def _check_array(name: str, array: NDArray[Any], dtypes: tuple[type, ...], ndim:
         )
 
 
+def _check_rows(
+    prefix: str,
+    indptr: NDArray[np.int64] | None,
+    indices: NDArray[np.uint32] | None,
+    n_tokens: int,
+) -> None:
+    """Check the shapes of compressed rows, one a token."""
+    name = f"{prefix}indptr"
+    if (indptr is None) != (indices is None):
+        raise ValueError(f"{name} and {prefix}indices must be given together")
+    if indptr is None or indices is None:
+        return
+    _check_array(name, indptr, (np.int64,), 1)
+    _check_array(f"{prefix}indices", indices, (np.uint32,), 1)
+    if len(indptr) != n_tokens + 1:
+        raise ValueError(
+            f"{name} has {len(indptr)} entries; expected {n_tokens + 1}, "
+            "one more than there are tokens"
+        )
+    if indptr[0] != 0 or indptr[-1] != len(indices):
+        raise ValueError(f"{name} must begin with 0 and end with the length of {prefix}indices")
+    if (np.diff(indptr) < 0).any():
+        raise ValueError(f"{name} must not descend")
+
+
 @dataclass(frozen=True, eq=False)
 class EncodedBatch:
     """Sequences of tokens, each token with sparse features, dense features or both.
@@ -71,6 +96,10 @@ class EncodedBatch:
         Feature values. None when every value is exactly one.
     dense : float32 or float64 array of shape (n_tokens, n_dense), optional
         Dense features. None without dense features.
+    n_pair : int
+        Number of features of a token and two labels, its own and the one before.
+    pair_indptr, pair_indices
+        As ``indptr`` and ``indices``, of these features. None without them.
     """
 
     offsets: NDArray[np.int64]
@@ -79,6 +108,9 @@ class EncodedBatch:
     indices: NDArray[np.uint32] | None = None
     values: NDArray[np.float32] | None = None
     dense: NDArray[np.float32] | NDArray[np.float64] | None = None
+    n_pair: int = 0
+    pair_indptr: NDArray[np.int64] | None = None
+    pair_indices: NDArray[np.uint32] | None = None
 
     def __post_init__(self) -> None:
         # Native code reads these arrays, so their shapes are made sure of here. What costs a pass
@@ -89,24 +121,13 @@ class EncodedBatch:
         if self.offsets[0] != 0 or (np.diff(self.offsets) <= 0).any():
             raise ValueError("offsets must begin with 0 and ascend: no sequence may be empty")
         n_tokens = int(self.offsets[-1])
-        if not 0 <= self.n_sparse < 2**32:
-            raise ValueError(f"n_sparse is {self.n_sparse}; expected 0 to 2^32 - 1")
-        if (self.indptr is None) != (self.indices is None):
-            raise ValueError("indptr and indices must be given together")
+        for name, n in (("n_sparse", self.n_sparse), ("n_pair", self.n_pair)):
+            if not 0 <= n < 2**32:
+                raise ValueError(f"{name} is {n}; expected 0 to 2^32 - 1")
+        _check_rows("", self.indptr, self.indices, n_tokens)
+        _check_rows("pair_", self.pair_indptr, self.pair_indices, n_tokens)
         if self.indptr is None and self.dense is None:
             raise ValueError("a batch needs sparse features, dense features or both")
-        if self.indptr is not None and self.indices is not None:
-            _check_array("indptr", self.indptr, (np.int64,), 1)
-            _check_array("indices", self.indices, (np.uint32,), 1)
-            if len(self.indptr) != n_tokens + 1:
-                raise ValueError(
-                    f"indptr has {len(self.indptr)} entries; expected {n_tokens + 1}, "
-                    "one more than there are tokens"
-                )
-            if self.indptr[0] != 0 or self.indptr[-1] != len(self.indices):
-                raise ValueError("indptr must begin with 0 and end with the length of indices")
-            if (np.diff(self.indptr) < 0).any():
-                raise ValueError("indptr must not descend")
         if self.values is not None:
             _check_array("values", self.values, (np.float32,), 1)
             if self.indices is None or len(self.values) != len(self.indices):
@@ -124,13 +145,16 @@ class EncodedBatch:
         Parameters
         ----------
         sequences : int array
-            Numbers of sequences.
+            Numbers of sequences, from 0 on.
 
         Returns
         -------
         EncodedBatch
             Their tokens; features keep their numbers.
         """
+        sequences = np.asarray(sequences)
+        if len(sequences) and not 0 <= sequences.min() <= sequences.max() < self.n_sequences:
+            raise IndexError(f"sequences must be from 0 to {self.n_sequences - 1}")
         tokens = ragged_ranges(self.offsets, sequences)
         offsets = _ends(self.lengths[sequences])
         indptr = indices = values = None
@@ -140,7 +164,21 @@ class EncodedBatch:
             indices = self.indices[entries]
             values = None if self.values is None else self.values[entries]
         dense = None if self.dense is None else self.dense[tokens]
-        return EncodedBatch(offsets, self.n_sparse, indptr, indices, values, dense)
+        pair_indptr = pair_indices = None
+        if self.pair_indptr is not None and self.pair_indices is not None:
+            pair_indptr = _ends(np.diff(self.pair_indptr)[tokens])
+            pair_indices = self.pair_indices[ragged_ranges(self.pair_indptr, tokens)]
+        return EncodedBatch(
+            offsets,
+            self.n_sparse,
+            indptr,
+            indices,
+            values,
+            dense,
+            self.n_pair,
+            pair_indptr,
+            pair_indices,
+        )
 
     @property
     def n_sequences(self) -> int:
@@ -160,7 +198,8 @@ class EncodedBatch:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays, in bytes."""
-        arrays = (self.offsets, self.indptr, self.indices, self.values, self.dense)
+        arrays = [self.offsets, self.indptr, self.indices, self.values, self.dense]
+        arrays += [self.pair_indptr, self.pair_indices]
         return sum(a.nbytes for a in arrays if a is not None)
 
     @property

@@ -161,10 +161,17 @@ class ColumnTable:
         if "" in names:
             token = int(np.argmax(codes == names.index("")))
             raise ValueError(
-                f"{self.source}: line {self.native.line_of(token)}, column {column}: found "
-                "nothing; expected a label"
+                f"{self.source}: {self._place(token)}, column {column}: found nothing; expected a "
+                "label"
             )
         return LabelCodes(codes, names, self.offsets)
+
+    def _place(self, token: int) -> str:
+        """Where a token is, in words: its line, or its sequence if there are no lines."""
+        if self.native.n_lines:
+            return f"line {self.native.line_of(token)}"
+        sequence = int(np.searchsorted(self.offsets, token, side="right")) - 1
+        return f"sequence {sequence}, token {token - int(self.offsets[sequence])}"
 
     def labelled(self, column: int = -1) -> tuple[ColumnTable, LabelCodes]:
         """Return the table as training takes it: what features are made of, and the labels.

@@ -300,6 +300,8 @@ def drop_rare(
     number = np.full(batch.n_sparse, _DROPPED, dtype=np.uint32)
     number[kept] = np.arange(len(kept), dtype=np.uint32)
     indptr, indices, values = _native.renumber(batch.indptr, batch.indices, batch.values, number)
+    if values is not None and (values == 1).all():
+        values = None  # the features that had values were rare
     names = vocabulary.names()
     left = Vocabulary.from_names([names[j] for j in kept.tolist()])
     return EncodedBatch(batch.offsets, len(kept), indptr, indices, values, batch.dense), left
@@ -389,6 +391,7 @@ class FeatureEncoder:
     vocabulary: Vocabulary | None
     n_sparse: int
     n_dense: int
+    n_pair = 0  # features of two labels come from templates only
 
     def __init__(self, *, min_count: int = 1, hash_bits: int | None = None) -> None:
         check_counting(min_count, hash_bits)

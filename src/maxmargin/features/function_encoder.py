@@ -38,37 +38,39 @@ class FunctionEncoder(FeatureEncoder):
         super().__init__(min_count=min_count, hash_bits=hash_bits)
         self.function = function
         self.label_column = label_column
+        self._label_given = label_column
         self.n_columns = 0  # of the training table; 0 if there was none
 
     def fresh(self) -> FunctionEncoder:
         """Return an encoder with the same parameters that knows nothing."""
         return FunctionEncoder(
             self.function,
-            label_column=self.label_column,
+            label_column=self._label_given,
             min_count=self.min_count,
             hash_bits=self.hash_bits,
         )
 
     def fit_transform(self, X: Any) -> EncodedBatch:
         """Learn the features that the function gives and encode X; see `FeatureEncoder`."""
-        self.n_columns = 0
+        n_columns, label_column = 0, self._label_given
         if isinstance(X, ColumnTable):
-            self.n_columns = X.n_columns
-            if X.label_column is not None:
-                self.label_column = X.label_column
-        return super().fit_transform(self._call(X))
+            n_columns = X.n_columns
+            label_column = label_column if X.label_column is None else X.label_column
+        batch = super().fit_transform(self._call(X, n_columns, label_column))
+        self.n_columns, self.label_column = n_columns, label_column
+        return batch
 
     def transform(self, X: Any) -> EncodedBatch:
         """Encode X with the features that are known; see `FeatureEncoder`."""
-        return super().transform(self._call(X))
+        return super().transform(self._call(X, self.n_columns, self.label_column))
 
-    def _call(self, X: Any) -> list[Any]:
+    def _call(self, X: Any, n_columns: int, label_column: int | None) -> list[Any]:
         sequences = X
         if isinstance(X, ColumnTable):
             from maxmargin.features.template_encoder import column_layout
 
-            layout = column_layout(X, self.n_columns or X.n_columns, self.label_column)
-            sequences = X.rows([c for k, c in enumerate(layout) if k != self.label_column])
+            layout = column_layout(X, n_columns or X.n_columns, label_column)
+            sequences = X.rows([c for k, c in enumerate(layout) if k != label_column])
         features = []
         for i, sequence in enumerate(sequences):
             tokens = list(self.function(sequence))

@@ -128,7 +128,6 @@ class Template:
             if stripped and not stripped.startswith("#") and stripped not in lines:
                 lines[stripped] = _Reader(raw, source, number).read()
         kept = tuple(lines.values())
-        _refuse_bigrams(kept, source)
         if not any(line.unigram for line in kept):
             raise ValueError(
                 f"{source}: found no line that gives features; expected at least one U line, such "
@@ -184,17 +183,30 @@ class Template:
 
         return hashlib.blake2b("\n".join(self._key()).encode(), digest_size=8).hexdigest()
 
-    def program(self) -> list[list[tuple[str, int, int, int, str, bool]]]:
+    def program(
+        self, *, bigrams: bool = False
+    ) -> list[list[tuple[str, int, int, int, str, bool]]]:
         """Return the lines that give features, as native code takes them.
+
+        Parameters
+        ----------
+        bigrams : bool
+            Whether to return the lines whose features are of two neighbouring labels (B and *
+            lines with commands), and not those of one label (U and * lines).
 
         Returns
         -------
         list of list of tuple
-            A list of pieces for each unigram line. A piece is (kind, mode, offset, column,
+            A list of pieces for each line. A piece is (kind, mode, offset, column,
             argument, lower): mode is 0 relative, 1 absolute, 2 indirect; the argument is always a
             text, a length is written in decimal. A literal is ``("=", 0, 0, 0, text, False)``.
         """
-        return [[_instruction(p) for p in line.pieces] for line in self.lines if line.unigram]
+        chosen = (
+            line
+            for line in self.lines
+            if (line.bigram and line.commands if bigrams else line.unigram)
+        )
+        return [[_instruction(p) for p in line.pieces] for line in chosen]
 
     def _key(self) -> tuple[str, ...]:
         return tuple(line.text for line in self.lines)
@@ -385,18 +397,6 @@ class _Reader:
 
 def _shorten(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-
-
-def _refuse_bigrams(lines: tuple[TemplateLine, ...], source: str) -> None:
-    """Refuse label-pair features of observations; to be lifted when the chain has them."""
-    for line in lines:
-        if line.bigram and line.commands:
-            kind, advice = ("*", "write it as") if line.unigram else ("B", "use")
-            raise ValueError(
-                f"{source}, line {line.line}: {kind} lines with %{line.commands[0].kind} need "
-                "label-pair features of observations, which maxmargin's chain does not have; "
-                f"{advice} a U line (label transitions as such are always there)"
-            )
 
 
 def _instruction(piece: str | Command) -> tuple[str, int, int, int, str, bool]:

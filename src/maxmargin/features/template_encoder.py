@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,10 @@ from maxmargin.features.columns import ColumnTable
 from maxmargin.features.encode import check_counting
 from maxmargin.features.template import Template
 
-__all__ = ["TemplateEncoder", "as_table", "column_layout"]
+__all__ = ["LineFeatures", "TemplateEncoder", "as_table", "column_layout"]
+
+#: Compressed rows of features: where each token's begin, and their numbers.
+Rows: TypeAlias = tuple[NDArray[np.int64], NDArray[np.uint32]]
 
 
 def as_table(X: Any) -> ColumnTable:
@@ -53,6 +56,88 @@ def column_layout(table: ColumnTable, n_columns: int, label_column: int | None) 
     raise ValueError(f"{table.source}: found {columns}; expected {expected}")
 
 
+class LineFeatures:
+    """The features that some lines of a template give: what is known of them.
+
+    Parameters
+    ----------
+    program : list
+        The lines, as `Template.program` gives them.
+
+    Attributes
+    ----------
+    fingerprints : uint64 array
+        What native code knows the features by.
+    """
+
+    def __init__(self, program: list[Any]) -> None:
+        self.program = program
+        self.fingerprints: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._native = _native.TemplateProgram(program)
+        self._index: _native.FeatureIndex | None = None
+        # Names are made when somebody asks: of where each feature was seen first, or from a file.
+        self.names: list[str] | Callable[[], list[str]] | None = None
+        self._seen: tuple[ColumnTable, NDArray[np.uint32], NDArray[np.uint32]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.fingerprints)
+
+    def learn(self, table: ColumnTable, min_count: int, threads: int) -> Rows:
+        """Learn the features of a table; return its rows."""
+        which = list(range(table.n_columns))
+        indptr, indices, self.fingerprints, token, line = self._native.learn(
+            table.native, which, min_count, threads
+        )
+        self._seen = (table, token, line)
+        return indptr, indices
+
+    def index(self) -> _native.FeatureIndex:
+        """Return what finds the features; no two of them may have one fingerprint."""
+        if self._index is None:
+            self._index = _native.FeatureIndex(self.fingerprints)
+        return self._index
+
+    def known(self, table: ColumnTable, which: list[int], threads: int) -> Rows:
+        """Return the rows of a table with the features that are known."""
+        return self._native.known(table.native, which, self.index(), threads)
+
+    def hashed(self, table: ColumnTable, which: list[int], bits: int, threads: int) -> Rows:
+        """Return the rows of a table, each feature by its hash."""
+        return self._native.hashed(table.native, which, bits, threads)
+
+    def lines_of(self, features: NDArray[Any]) -> NDArray[Any]:
+        """Lines that gave some features; zeros where nobody knows any more."""
+        return np.zeros_like(features) if self._seen is None else self._seen[2][features]
+
+    def all_names(self) -> list[str]:
+        """Names of all features."""
+        return self.names_of(np.arange(len(self)))
+
+    def names_of(self, features: NDArray[Any]) -> list[str]:
+        """Names of some features: the lines with values in them."""
+        if len(features) == 0:
+            return []
+        if self._seen is not None:
+            table, token, line = self._seen
+            which = list(range(table.n_columns))
+            text, ends = self._native.names(table.native, which, token[features], line[features])
+            return [text[a:b].decode("utf-8") for a, b in itertools.pairwise(ends.tolist())]
+        if callable(self.names):
+            self.names = self.names()
+        if self.names is None:
+            return [f"feature:{j}" for j in features.tolist()]
+        return [self.names[j] for j in features.tolist()]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Native objects are made again; names are written out, because the table stays behind.
+        native = dict.fromkeys(("_native", "_index", "_seen"))
+        return {**self.__dict__, "names": self.all_names(), **native}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._native = _native.TemplateProgram(self.program)
+
+
 class TemplateEncoder:
     """Turns columns into an `EncodedBatch` by a template; a twin of `FeatureEncoder`.
 
@@ -61,7 +146,7 @@ class TemplateEncoder:
     template : Template
         Which features a token gets.
     min_count : int
-        Features that occur less often in training are left out.
+        Features that occur in fewer tokens of the training table are left out.
     hash_bits : int or None
         With a number, there is no list of features: a feature is one of 2^hash_bits by its hash.
     label_column : int or None
@@ -72,12 +157,14 @@ class TemplateEncoder:
 
     Attributes
     ----------
-    n_sparse : int
-        Number of features.
+    n_sparse, n_pair : int
+        Number of features of a label, and of features of two neighbouring labels (B lines).
     fingerprints : uint64 array or None
         What native code knows the features by; None with hashing.
     n_columns : int
-        Number of columns of the training table, the label's included.
+        Number of columns of the training table, the label's included; 0 before fitting.
+    label_column : int or None
+        The label column of the training table.
     """
 
     kind = "columns"
@@ -99,14 +186,15 @@ class TemplateEncoder:
         self.hash_bits = hash_bits
         self.label_column = label_column
         self.threads = threads
-        self.n_sparse = 0
         self.n_columns = 0
-        self.fingerprints: NDArray[np.uint64] | None = None
-        self._program = _native.TemplateProgram(template.program())
-        self._index: _native.FeatureIndex | None = None
-        # Names are made when somebody asks: of where each feature was seen first, or from a file.
-        self._names: list[str] | Callable[[], list[str]] | None = None
-        self._seen: tuple[ColumnTable, NDArray[np.uint32], NDArray[np.uint32]] | None = None
+        self.unigrams = LineFeatures(template.program())
+        self.bigrams = LineFeatures(template.program(bigrams=True))
+        self._label_given = label_column
+        if hash_bits is not None and self.bigrams.program:
+            raise ValueError(
+                f"{template.source}: B lines with commands need a list of the features, which "
+                "hash_bits does without (each would have 2^hash_bits times all pairs of labels)"
+            )
 
     def fresh(self) -> TemplateEncoder:
         """Return an encoder with the same parameters that knows nothing."""
@@ -114,7 +202,7 @@ class TemplateEncoder:
             self.template,
             min_count=self.min_count,
             hash_bits=self.hash_bits,
-            label_column=self.label_column,
+            label_column=self._label_given,
             threads=self.threads,
         )
 
@@ -128,6 +216,8 @@ class TemplateEncoder:
         hash_bits: int | None,
         fingerprints: NDArray[np.uint64] | None,
         names: Callable[[], list[str]] | None = None,
+        pair_fingerprints: NDArray[np.uint64] | None = None,
+        pair_names: Callable[[], list[str]] | None = None,
         min_count: int = 1,
     ) -> TemplateEncoder:
         """Make an encoder that knows features, as a model file has them.
@@ -138,6 +228,8 @@ class TemplateEncoder:
             As the attributes of the encoder that was saved.
         names : callable
             Gives the names of the features when somebody asks.
+        pair_fingerprints, pair_names
+            The same of the features of two labels.
 
         Returns
         -------
@@ -147,13 +239,37 @@ class TemplateEncoder:
         encoder = cls(template, label_column=label_column, hash_bits=hash_bits)
         encoder.min_count = min_count
         encoder.n_columns = n_columns
-        encoder.fingerprints = fingerprints
-        encoder.n_sparse = 2**hash_bits if hash_bits is not None else len(fingerprints)  # type: ignore[arg-type]
-        encoder._names = names
+        parts = (
+            (encoder.unigrams, fingerprints, names),
+            (encoder.bigrams, pair_fingerprints, pair_names),
+        )
+        for features, known, named in parts:
+            if known is not None:
+                features.fingerprints = known
+            features.names = named
         return encoder
+
+    @property
+    def n_sparse(self) -> int:
+        """Number of features of a label."""
+        if self.hash_bits is not None:
+            return 2**self.hash_bits if self.n_columns else 0
+        return len(self.unigrams)
+
+    @property
+    def n_pair(self) -> int:
+        """Number of features of two neighbouring labels."""
+        return len(self.bigrams)
+
+    @property
+    def fingerprints(self) -> NDArray[np.uint64] | None:
+        """What native code knows the features by; None with hashing."""
+        return None if self.hash_bits is not None else self.unigrams.fingerprints
 
     def fit_transform(self, X: Any) -> EncodedBatch:
         """Learn the features of a table and encode it.
+
+        After an error the encoder is as it was before.
 
         Parameters
         ----------
@@ -166,30 +282,25 @@ class TemplateEncoder:
             The features of its tokens.
         """
         table = as_table(X)
-        if table.label_column is not None:
-            self.label_column = table.label_column
-        self._check_columns(table)
-        which = list(range(table.n_columns))
+        label_column = self._label_given if table.label_column is None else table.label_column
+        self._check_columns(table, label_column)
+        unigrams, bigrams = LineFeatures(self.unigrams.program), LineFeatures(self.bigrams.program)
+        pairs: Rows | tuple[None, None] = (None, None)
         if self.hash_bits is not None:
-            indptr, indices = self._program.hashed(
-                table.native, which, self.hash_bits, self.threads
-            )
-            self.n_sparse = 2**self.hash_bits
+            which = list(range(table.n_columns))
+            rows = unigrams.hashed(table, which, self.hash_bits, self.threads)
         else:
-            indptr, indices, fingerprints, token, line = self._program.learn(
-                table.native, which, self.min_count, self.threads
-            )
-            self.fingerprints = fingerprints
-            self.n_sparse = len(fingerprints)
-            self._seen = (table, token, line)
-        if self.n_sparse == 0:
-            raise ValueError(
-                f"{table.source}: no feature occurs {self.min_count} times; lower the minimum count"
-            )
-        self.n_columns = table.n_columns
-        self._index = None
-        self._names = None
-        return EncodedBatch(table.offsets, self.n_sparse, indptr, indices)
+            rows = unigrams.learn(table, self.min_count, self.threads)
+            if bigrams.program:
+                pairs = bigrams.learn(table, self.min_count, self.threads)
+            if len(unigrams) == 0:
+                raise ValueError(
+                    f"{table.source}: no feature occurs {self.min_count} times; lower the minimum "
+                    "count"
+                )
+        self.unigrams, self.bigrams = unigrams, bigrams
+        self.n_columns, self.label_column = table.n_columns, label_column
+        return self._batch(table, rows, pairs)
 
     def transform(self, X: Any) -> EncodedBatch:
         """Encode a table with the features that are known; unknown ones are ignored.
@@ -204,33 +315,41 @@ class TemplateEncoder:
         EncodedBatch
             The features of its tokens.
         """
+        if self.n_columns == 0:
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this TemplateEncoder is not fitted; call fit_transform first")
         table = as_table(X)
         which = column_layout(table, self.n_columns, self.label_column)
+        pairs: Rows | tuple[None, None] = (None, None)
         if self.hash_bits is not None:
-            indptr, indices = self._program.hashed(
-                table.native, which, self.hash_bits, self.threads
-            )
+            rows = self.unigrams.hashed(table, which, self.hash_bits, self.threads)
         else:
-            if self._index is None:
-                self._index = _native.FeatureIndex(self.fingerprints)
-            indptr, indices = self._program.known(
-                table.native, which, self._index, self.threads
-            )
-        return EncodedBatch(table.offsets, self.n_sparse, indptr, indices)
+            rows = self.unigrams.known(table, which, self.threads)
+            if self.bigrams.program:
+                pairs = self.bigrams.known(table, which, self.threads)
+        return self._batch(table, rows, pairs)
+
+    def _batch(
+        self, table: ColumnTable, rows: Rows, pairs: Rows | tuple[None, None]
+    ) -> EncodedBatch:
+        return EncodedBatch(
+            table.offsets,
+            self.n_sparse,
+            *rows,
+            n_pair=self.n_pair,
+            pair_indptr=pairs[0],
+            pair_indices=pairs[1],
+        )
 
     def identity(self) -> Any:
         """Return what tells the features of one encoder from those of another."""
-        return self.template.text, self.hash_bits, self.fingerprints
+        features = (self.unigrams.fingerprints, self.bigrams.fingerprints)
+        return self.template.text, self.hash_bits, features
 
     def feature_names(self) -> list[str]:
         """Names of the features: the lines of the template with values in them."""
-        if self.hash_bits is not None:
-            return [f"hash:{j}" for j in range(self.n_sparse)]
-        if self._seen is not None:
-            return self.names_of(np.arange(self.n_sparse))
-        if callable(self._names):
-            self._names = self._names()
-        return self._names or [f"feature:{j}" for j in range(self.n_sparse)]
+        return self.names_of(np.arange(self.n_sparse))
 
     def names_of(self, features: NDArray[Any]) -> list[str]:
         """Names of some features.
@@ -245,31 +364,15 @@ class TemplateEncoder:
         list of str
             Their names.
         """
-        if self.hash_bits is not None or self._seen is None:
-            names = self.feature_names()
-            return [names[j] for j in features.tolist()]
-        table, token, line = self._seen
-        which = list(range(table.n_columns))
-        text, ends = self._program.names(table.native, which, token[features], line[features])
-        places = ends.tolist()
-        return [text[a:b].decode("utf-8") for a, b in itertools.pairwise(places)]
+        if self.hash_bits is not None:
+            return [f"hash:{j}" for j in features.tolist()]
+        return self.unigrams.names_of(features)
 
-    def lines_of(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Lines of the template that gave some features; zeros where nobody knows any more.
+    def pair_names(self) -> list[str]:
+        """Names of the features of two neighbouring labels."""
+        return self.bigrams.all_names()
 
-        Parameters
-        ----------
-        features : int array
-            Numbers of features.
-
-        Returns
-        -------
-        int array
-            A line for each.
-        """
-        return np.zeros_like(features) if self._seen is None else self._seen[2][features]
-
-    def _check_columns(self, table: ColumnTable) -> None:
+    def _check_columns(self, table: ColumnTable, label_column: int | None) -> None:
         """Make sure that the template finds its columns, and not the labels among them."""
         for line in self.template.lines:
             for command in line.commands:
@@ -281,23 +384,11 @@ class TemplateEncoder:
                             f"{where}: names column {column}, but {table.source} has "
                             f"{_columns(table.n_columns)}"
                         )
-                    if column == self.label_column:
+                    if column == label_column:
                         raise ValueError(
                             f"{where}: names column {column}, which holds the labels of "
                             f"{table.source}; expected another column"
                         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Native objects are made again; names are written out, because the table stays behind.
-        state = self.__dict__.copy()
-        state["_names"] = None if self.hash_bits is not None else self.feature_names()
-        for name in ("_program", "_index", "_seen"):
-            state[name] = None
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._program = _native.TemplateProgram(self.template.program())
 
 
 def _columns(n: int) -> str:

@@ -77,6 +77,8 @@ def parse_columns(
     ColumnTable
         The columns of all tokens.
     """
+    if separator not in ("auto", "tab", "space"):
+        raise ValueError(f'separator is {separator!r}; expected "auto", "tab" or "space"')
     try:
         native = Columns.parse(data, separator, comment or "", n_columns, first_line)
     except ValueError as error:

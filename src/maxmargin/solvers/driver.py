@@ -228,6 +228,8 @@ def solve(
         "dtype": str(engine.weights.dtype),
         "solver": f"{solver.name}: {solver}",
     }
+    if checkpoint is not None:
+        identity["data"] = f"{problem.fingerprint():016x}"
     if resume and checkpoint is not None and Path(checkpoint).exists():
         saved = load_checkpoint(checkpoint, engine, identity)
         try:

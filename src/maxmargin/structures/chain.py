@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -57,12 +58,16 @@ class ChainWeights(NamedTuple):
         ``transitions[p, l]``: label p followed by label l.
     start, end : array of shape (L,)
         First and last label of a sequence.
+    pairs : array of shape (n_pair, L, L)
+        Features of a token and two labels: ``pairs[g, p, l]`` for label p followed by label l at a
+        token that has feature g.
     """
 
     coef: Floats
     transitions: Floats
     start: Floats
     end: Floats
+    pairs: Floats
 
 
 class PreparedProblem(NamedTuple):
@@ -390,6 +395,9 @@ class Chain(Structure):
             "token_weight": token_weights(token_weight, batch.lengths),
             "cost": self._cost,
             "example_weight": sequence_weights(sample_weight, batch.n_sequences),
+            "n_pair": batch.n_pair,
+            "pair_indptr": batch.pair_indptr,
+            "pair_indices": batch.pair_indices,
         }
 
     # --- sizes -----------------------------------------------------------------------------------
@@ -404,8 +412,12 @@ class Chain(Structure):
         return self.encoder.n_sparse + self.encoder.n_dense
 
     @property
+    def _n_pair(self) -> int:
+        return self.encoder.n_pair
+
+    @property
     def _n_rows(self) -> int:
-        return self._n_token_features + self.n_labels + 2
+        return self._n_token_features + self.n_labels + 2 + self._n_pair * self.n_labels
 
     @property
     def n_features(self) -> int | None:  # type: ignore[override]
@@ -446,9 +458,10 @@ class Chain(Structure):
             certificate is computed from; they are in memory at the same time.
         """
         kind = _weight_dtype(dtype)
+        pairs = f" + {self._n_pair} pair features x {self.n_labels}" if self._n_pair else ""
         name = (
-            f"the weights ({self._n_token_features} features + {self.n_labels} transitions + 2, "
-            f"times {self.n_labels} labels, {kind.name}, with a copy and the 8-byte "
+            f"the weights ({self._n_token_features} features + {self.n_labels} transitions + 2"
+            f"{pairs}, times {self.n_labels} labels, {kind.name}, with a copy and the 8-byte "
             "certificate)"
         )
         own = self.n_weights(kind) * kind.itemsize
@@ -477,8 +490,9 @@ class Chain(Structure):
         """
         self._check_weights(weights)
         rows: Floats = weights.reshape(self._n_rows, -1)[:, : self.n_labels]
-        d = self._n_token_features
-        return ChainWeights(rows[:d], rows[d:-2], rows[-2], rows[-1])
+        d, L = self._n_token_features, self.n_labels
+        pairs: Floats = rows[d + L + 2 :].reshape(self._n_pair, L, L)
+        return ChainWeights(rows[:d], rows[d : d + L], rows[d + L], rows[d + L + 1], pairs)
 
     def pad(self, w: Floats, dtype: Any = "float64") -> Floats:
         """Return weights without padding as a native array.
@@ -730,6 +744,8 @@ class Chain(Structure):
             values.append(batch.dense.astype(np.float64).ravel())
         edges = [(d + labels[:-1]) * L + labels[1:], (d + L) * L + labels[:1]]
         edges.append((d + L + 1) * L + labels[-1:])
+        for t, g in _pairs_of(batch):
+            edges.append((d + L + 2 + g * L + labels[t - 1]) * L + labels[t])
         indices += edges
         values.append(np.ones(sum(map(len, edges))))
         return np.concatenate(indices), np.concatenate(values)
@@ -780,8 +796,9 @@ class Chain(Structure):
         """
         rows = self._rows(np.asarray(w, dtype=np.float64))
         d, L = self._n_token_features, self.n_labels
-        transition, start, end = rows[d : d + L], rows[-2], rows[-1]
-        unary = self._unary(x, rows[:d])
+        transition, start, end = rows[d : d + L], rows[d + L], rows[d + L + 1]
+        batch = self.encoder.transform([x])
+        unary = self._unary(batch, rows[:d])
         if truth is not None:
             check_lengths([x], [truth])
             codes, _ = encode_labels([truth], self._codes)
@@ -791,11 +808,13 @@ class Chain(Structure):
                 np.where(allowed.reshape(weight.shape) != 0, weight, -np.inf)
                 for weight, allowed in zip((transition, start, end), self._mask, strict=True)
             )
-        return self._decoded(_viterbi(unary, transition, start, end))
+        steps: NDArray[np.float64] = np.repeat(transition[None], batch.n_tokens, axis=0)
+        for t, g in _pairs_of(batch):
+            steps[t] += rows[d + L + 2 + g[:, None] * L + np.arange(L)].sum(axis=0)
+        return self._decoded(_viterbi(unary, steps, start, end))
 
-    def _unary(self, x: Any, coef: Floats) -> NDArray[np.float64]:
+    def _unary(self, batch: EncodedBatch, coef: Floats) -> NDArray[np.float64]:
         """Return [T][L]: the scores of the labels of one sequence without transitions."""
-        batch = self.encoder.transform([x])
         n_sparse = self.encoder.n_sparse
         unary = np.zeros((batch.n_tokens, self.n_labels))
         if batch.indptr is not None and batch.indices is not None:
@@ -827,15 +846,25 @@ def _aligned_zeros(n: int, dtype: np.dtype[Any]) -> Floats:
     return array
 
 
+def _pairs_of(batch: EncodedBatch) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield the tokens of one sequence that have pair features, but for the first, with them."""
+    if batch.pair_indptr is None or batch.pair_indices is None:
+        return
+    for t in range(1, batch.n_tokens):
+        features = batch.pair_indices[batch.pair_indptr[t] : batch.pair_indptr[t + 1]]
+        if len(features):
+            yield t, features.astype(np.int64)
+
+
 def _viterbi(
-    unary: NDArray[np.float64], transition: Floats, start: Floats, end: Floats
+    unary: NDArray[np.float64], steps: Floats, start: Floats, end: Floats
 ) -> NDArray[np.int32]:
-    """Return the codes of the best path; -inf forbids an edge."""
+    """Return the codes of the best path; -inf forbids an edge. ``steps[t]`` leads to token t."""
     T = len(unary)
     back = np.zeros(unary.shape, dtype=np.int32)
     best = unary[0] + start
     for t in range(1, T):
-        reach = best[:, None] + transition
+        reach = best[:, None] + steps[t]
         back[t] = reach.argmax(axis=0)
         best = reach.max(axis=0) + unary[t]
     best = best + end

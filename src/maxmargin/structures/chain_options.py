@@ -191,12 +191,12 @@ def sequence_weights(sample_weight: Any, n_sequences: int) -> NDArray[np.float64
             f"sample_weight has the shape {weights.shape}; expected ({n_sequences},), one number "
             "for each sequence"
         )
-    wrong = ~np.isfinite(weights) | (weights < 0)
+    wrong = ~((weights >= 0) & (weights <= 1e30))
     if wrong.any():
         i = int(np.argmax(wrong))
         raise ValueError(
             f"sample_weight of sequence {i} is {weights[i]}; expected a finite number that is not "
-            "negative"
+            "negative (and not above 1e30)"
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for all sequences; expected one above zero")
