@@ -204,8 +204,17 @@ class TokenEncoder : RowBuilder {
     }
     for (Py_ssize_t t = 0; t < tokens.size(); ++t) {
       token_ = std::size_t(t);
+      if (t + 1 < tokens.size()) fetch_ahead(tokens[t + 1]);
       encode_token(nb::borrow(tokens[t]));
     }
+  }
+
+  // The strings of a corpus lie all over memory, and reading them costs more than looking them up:
+  // those of the next token are on their way while this one is encoded.
+  static void fetch_ahead(PyObject* token) {
+    if (!PyList_Check(token)) return;
+    const Py_ssize_t n = PyList_Size(token);
+    for (Py_ssize_t k = 0; k < n; ++k) prefetch_range(PyList_GetItem(token, k), 80);
   }
 
   void encode_token(const nb::object& token) {

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConvergenceWarning",
+    "EmptyFileError",
     "FileFormatError",
     "MaxMarginError",
     "ModelFormatError",
@@ -49,6 +50,10 @@ class StructureError(MaxMarginError, ValueError):
 
 class FileFormatError(MaxMarginError, ValueError):
     """A data file is damaged or not of the format as which it is read."""
+
+
+class EmptyFileError(FileFormatError):
+    """A data file holds no sequences."""
 
 
 class ModelFormatError(MaxMarginError, ValueError):

@@ -130,7 +130,6 @@ def test_nothing_to_tag(capsys, model, stdin, tmp_path, nothing):
     assert run(capsys, "tag", "-m", model, path, "--comments", "#") == nothing
 
 
-@pytest.mark.xfail(strict=True, reason="empty item files and CoNLL-U files are refused")
 @pytest.mark.parametrize("kind", ["crfsuite", "svmhmm", "conllu"])
 def test_nothing_to_tag_in_other_formats(capsys, tmp_path, kind):
     made = {"crfsuite": crfsuite, "svmhmm": svmhmm, "conllu": conllu}[kind]

@@ -410,12 +410,11 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-def test_ctrl_c_keeps_the_model(capsys, tmp_path, model):
-    data = write(tmp_path / "large.tsv", text(sentences(4000, seed=5), (0, 2)))
-    begun = tmp_path / "begun"
-    arguments = ["train", data, "-m", model, "--gap", "0", "--max-passes", "100000000", "-C", "100"]
+def interrupted(begun, *arguments):
+    """Run a command, interrupt it when passes are made; return exit code and outputs."""
+    begun.unlink(missing_ok=True)
     with subprocess.Popen(
-        [sys.executable, "-c", WATCHED, begun, *arguments, "--json"],
+        [sys.executable, "-c", WATCHED, begun, *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:
         try:
@@ -429,9 +428,17 @@ def test_ctrl_c_keeps_the_model(capsys, tmp_path, model):
             out, err = process.communicate(timeout=30)
         finally:
             process.kill()
-    assert process.returncode == 130
     assert err.count("\n") <= 1
     assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+def test_ctrl_c_keeps_the_model(capsys, tmp_path, model):
+    data = write(tmp_path / "large.tsv", text(sentences(4000, seed=5), (0, 2)))
+    begun = tmp_path / "begun"
+    arguments = ["train", data, "-m", model, "--gap", "0", "--max-passes", "100000000", "-C", "100"]
+    code, out, _ = interrupted(begun, *arguments, "--json")
+    assert code == 130
     found = json.loads(out)
     assert found["stop_reason"] == "interrupted"
     assert found["converged"] is False
@@ -440,9 +447,6 @@ def test_ctrl_c_keeps_the_model(capsys, tmp_path, model):
     assert names(tmp_path) == ["begun", "large.tsv", "m.mm"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the driver does not catch Ctrl-C while callbacks are told of a pass"
-)
 @pytest.mark.parametrize("where", [(Progress, "__call__"), (Validation, "end_pass")])
 def test_ctrl_c_between_passes(capsys, monkeypatch, data, model, where):
     def interrupt(self, record, *rest):
@@ -514,6 +518,16 @@ def test_directories_and_names(capsys, data, tmp_path, model):
         message = refused(capsys, "train", data, option, tmp_path, *rest)
         assert f"{tmp_path}: is a directory" in message
     assert names(tmp_path) == ["plain.gz", "train.tsv"]
+    (tmp_path / "link").symlink_to(data)
+    before = data.read_bytes()
+    for path in (data, tmp_path / "link"):
+        message = refused(capsys, "train", data, "-m", path)
+        assert f"{path}: is read from; expected another file for the model" in message
+        message = refused(capsys, "train", data, "-m", model, "--checkpoint", path)
+        assert f"{path}: is read from; expected another file for the checkpoint" in message
+        refused(capsys, "train", named, "-m", path, "--valid", data)
+    assert data.read_bytes() == before
+    assert not model.exists()
 
 
 BAD_TEMPLATES = {

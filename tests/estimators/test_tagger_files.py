@@ -387,7 +387,6 @@ def test_a_model_of_a_function_needs_it(tmp_path):
     assert maxmargin.load(path, template=words_and_tags).template is words_and_tags
 
 
-@pytest.mark.xfail(strict=True, reason="load does not look at what is given as template")
 @pytest.mark.parametrize("template", ["words", 3])
 def test_a_model_of_a_function_takes_nothing_else(template, tmp_path):
     path = tmp_path / "model.mm"
@@ -485,9 +484,6 @@ def test_the_command_line_scores_a_model_of_python(file, new_file, tmp_path, cap
 SVMHMM = "1 qid:1 1:1 2:0.5\n2 qid:1 3:1\n1 qid:2 1:1\n2 qid:2 3:2\n"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="saving a loaded model forgets the format of its training file"
-)
 def test_a_model_saved_again_is_read_by_the_command_line(tmp_path, capsys):
     data, models = tmp_path / "data.svm", [tmp_path / "a.mm", tmp_path / "b.mm"]
     data.write_text(SVMHMM)

@@ -1229,10 +1229,6 @@ def test_hashed_beside_dense():
     assert_same(batch, counted.transform(X))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="two plain features of one hash count 1, or 2 if anything in the batch has a value",
-)
 def test_hashed_features_do_not_depend_on_the_company():
     encoder = FeatureEncoder(hash_bits=1)
     X = [[["a", "b", "c"]]]  # two of them are the same
@@ -1241,7 +1237,6 @@ def test_hashed_features_do_not_depend_on_the_company():
     assert decode(encoder.transform([*X, [{"a": 2.0}]]), range(2))[:1] == alone
 
 
-@pytest.mark.xfail(strict=True, reason="values that are joined by a hash overflow to infinity")
 def test_hashed_values_stay_finite():
     try:
         batch = FeatureEncoder(hash_bits=1).fit_transform([[{"a": 3e38, "b": 3e38, "c": 3e38}]])
@@ -1356,9 +1351,6 @@ def test_a_chain_of_items():
     np.testing.assert_array_equal(scores, twin.score_labellings(SAME, items.labels(), weights))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="py::utf8 shows a string that its caller only borrows: use after free"
-)
 def test_a_string_that_drops_itself_while_it_is_shown():
     program = r"""
         from maxmargin._native import Vocabulary, encode_tokens

@@ -145,7 +145,6 @@ def test_fresh_and_copies():
         assert twin.feature_names() == encoder.feature_names()
 
 
-@pytest.mark.xfail(strict=True, reason="n_columns is set before the function is called")
 def test_failed_fit_leaves_the_encoder_as_it_was():
     encoder = FunctionEncoder(lambda s: [] if s[0][0] == "bad" else words(s), label_column=1)
     batch = encoder.fit_transform(ColumnTable.from_rows(ROWS))

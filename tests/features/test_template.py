@@ -222,15 +222,22 @@ def test_a_template_needs_a_unigram_line(text):
         Template.parse(text, "mine")
 
 
-def test_bigram_lines_with_commands_are_refused():
-    with pytest.raises(ValueError) as caught:
-        Template.parse("U0\nB1:%x[0,0]", "mine")
-    assert str(caught.value) == (
-        "mine, line 2: B lines with %x need label-pair features of observations, which maxmargin's "
-        "chain does not have; use a U line (label transitions as such are always there)"
-    )
-    with pytest.raises(ValueError, match=r"line 1: \* lines with %c need .* write it as a U line"):
-        Template.parse("*1:%c[0,0]")
+def test_programs_of_unigrams_and_bigrams():
+    template = Template.parse("U0\nB\nB1:%x[0,0]\n*2:%c[-1,1]\n*3\nb4/%s[0,0,2]", "mine")
+
+    def heads(**options):
+        return [pieces[0][4] for pieces in template.program(**options)]
+
+    assert heads() == heads(bigrams=False) == ["U0", "*2:", "*3"]
+    assert heads(bigrams=True) == ["B1:", "*2:", "b4/"]  # transitions as such are always there
+    assert template.n_columns_needed == 2
+    assert template.program(bigrams=True)[1] == template.program()[1]
+
+
+def test_bigram_lines_alone_are_refused():
+    with pytest.raises(ValueError, match=r"^mine: found no line that gives features"):
+        Template.parse("B1:%x[0,0]", "mine")
+    assert len(Template.parse("*1:%c[0,0]").program()) == 1
 
 
 def test_text_must_be_text():

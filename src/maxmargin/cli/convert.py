@@ -217,6 +217,8 @@ def _check(source: str, target: str, options: argparse.Namespace) -> None:
 
 def _features(data: ColumnTable | Items, options: argparse.Namespace) -> _Features:
     """Return the features of a file: as they are in it, or by a template."""
+    import numpy as np
+
     from maxmargin.features.columns import ColumnTable
 
     if not isinstance(data, ColumnTable):
@@ -230,7 +232,12 @@ def _features(data: ColumnTable | Items, options: argparse.Namespace) -> _Featur
     encoder: Any = make_encoder(options.template, data)
     batch = encoder.fit_transform(data)
     # Native code sorts the features of a token by number; people expect the order of the template.
-    _, _, lines = encoder._seen
+    lines = encoder.unigrams.lines_of(np.arange(encoder.n_sparse))
+    if encoder.n_pair:
+        note(
+            f"{encoder.template.source}: features of two labels (B and * lines with commands) are "
+            "left out; the other formats have none"
+        )
     return _Features(batch, encoder.feature_names(), labels, _by_line(batch, lines))
 
 
@@ -271,14 +278,14 @@ def _by_line(batch: EncodedBatch, lines: NDArray[Any]) -> NDArray[Any]:
 
 def _escaped(names: list[str], source: str) -> list[str]:
     """Return names as fields of a CRFsuite file."""
-    from maxmargin.io.crfsuite import _attribute
+    from maxmargin.io.crfsuite import attribute_text
 
     text = "\n".join(names)
     simple = "\t" not in text and "\r" not in text and text.count("\n") == len(names) - 1
     if simple and all(names):
         return text.replace("\\", "\\\\").replace(":", "\\:").split("\n")
     try:
-        return [_attribute(name, 1.0) for name in names]
+        return [attribute_text(name, 1.0) for name in names]
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from None
 
@@ -399,10 +406,10 @@ def _label_texts(features: _Features, convert: Callable[[str], str], source: str
 
 
 def _write_crfsuite(features: _Features, options: argparse.Namespace) -> int:
-    from maxmargin.io.crfsuite import _label
+    from maxmargin.io.crfsuite import label_text
 
     source = _source(options)
-    labels = _label_texts(features, _label, source)
+    labels = _label_texts(features, label_text, source)
     fields = _escaped(features.names, source)
     weights = None if features.weights is None else _numbers(features.weights)
 
@@ -429,7 +436,7 @@ def _write_svmhmm(
     """
     import numpy as np
 
-    from maxmargin.io.svmhmm import _tag
+    from maxmargin.io.svmhmm import tag_text
 
     source = _source(options)
     names, batch = features.names, features.batch
@@ -452,7 +459,7 @@ def _write_svmhmm(
     if options.numeric_labels:
         labels = [str(k) for k in range(1, len(features.labels.names) + 1)]
     else:
-        labels = _label_texts(features, lambda label: _tag(label, "the labels"), source)
+        labels = _label_texts(features, lambda label: tag_text(label, "the labels"), source)
     others: dict[str, str] = {}
     numbered = _listed(labels, features.labels.names, source)
     if options.labels:

@@ -88,7 +88,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
     container = read_container(options.model, KIND)
     # Features are looked at, not made: any function will do.
-    model = load_tagger(options.model, _no_function)
+    stand_in = _no_function if "function" in dict(container.meta.get("encoder", {})) else None
+    model = load_tagger(options.model, stand_in)
     chain, meta = model.chain, model.meta
     described = meta["encoder"]
     template = getattr(chain.encoder, "template", None)
@@ -111,7 +112,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         "n_features": n_features,
         "n_features_trained": training.get("n_features"),
         "n_labels": L,
-        "n_weights": (n_features + L + 2) * L,
+        "n_pair_features": chain.encoder.n_pair,
+        "n_weights": chain.n_features,
         "n_nonzero": _count_nonzero(model),
         "memory_bytes": _memory(model),
         "labels": chain.classes_,
@@ -180,13 +182,14 @@ def _certificate(given: Any) -> dict[str, Any] | None:
 def _matrix(model: TaggerModel) -> NDArray[Any]:
     """Return the weights of a model that is stored in full, [rows][labels], as a view."""
     L = model.chain.n_labels
-    rows = model.chain.encoder.n_sparse + model.chain.encoder.n_dense + L + 2
+    encoder = model.chain.encoder
+    rows = encoder.n_sparse + encoder.n_dense + L + 2 + encoder.n_pair * L
     matrix: NDArray[Any] = model.weights.reshape(rows, -1)[:, :L]
     return matrix
 
 
 def _tail(model: TaggerModel) -> NDArray[Any]:
-    """Return the rows behind the sparse features: dense features, transitions, start, end."""
+    """Return the rows behind the sparse features: dense ones, transitions, start, end, pairs."""
     from maxmargin._native import SparseWeights
 
     if isinstance(model.weights, SparseWeights):
@@ -331,8 +334,9 @@ def _transitions(model: TaggerModel, k: int, label: int | None) -> list[dict[str
     tail = _tail(model)
     # With start as one more label before, and end as one more behind.
     square = np.zeros((L + 1, L + 1), dtype=tail.dtype)
-    square[:L, :L] = tail[-L - 2 : -2]
-    square[L, :L], square[:L, L] = tail[-2], tail[-1]
+    edges = tail[model.chain.encoder.n_dense :]
+    square[:L, :L] = edges[:L]
+    square[L, :L], square[:L, L] = edges[L], edges[L + 1]
     if label is not None:
         takes_part = np.zeros(square.shape, dtype=bool)
         takes_part[label], takes_part[:, label] = True, True

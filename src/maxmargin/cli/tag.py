@@ -121,7 +121,12 @@ def _tagged(
                 else:
                     yield _columns(model, table, options), table.n_sequences, table.n_tokens
         return
-    data: Any = read_data(options.file, options, model.chain.encoder.vocabulary)
+    from maxmargin.errors import EmptyFileError
+
+    try:
+        data: Any = read_data(options.file, options, model.chain.encoder.vocabulary)
+    except EmptyFileError:  # nothing in, nothing out
+        return
     if options.format == "conllu":
         yield _columns(model, data, options), data.n_sequences, data.n_tokens
         return

@@ -159,6 +159,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     clock = [time.perf_counter()]
 
     from maxmargin.features.columns import ColumnTable
+    from maxmargin.solvers.interrupts import HeldInterrupt
     from maxmargin.structures.chain import Chain
     from maxmargin.training import Encoded, FitOptions
 
@@ -184,6 +185,10 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     )
     chain = Chain(allowed=options.allowed, encoder=encoder)
     batch, codes = chain.learn(data, labels)
+    if batch.indices is not None and len(batch.indices) == 0:
+        raise ValueError(
+            f"{options.train}: no token has a feature; is it a {options.format or 'conll'} file?"
+        )
     train = Encoded(batch, codes, list(chain.labels_))
     valid = None
     if options.valid is not None:
@@ -228,7 +233,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         summary["grid"] = [
             {"C": o.C, "gap": o.certificate.gap, "score": _score(o)} for o in outcomes
         ]
-    _save(chain, best, summary, options)
+    with HeldInterrupt():  # a model that was trained is written
+        _save(chain, best, summary, options)
     summary["seconds_write"] = time.perf_counter() - clock[-1]
     summary["seconds_total"] = time.perf_counter() - clock[0]
     summary["peak_rss_mb"] = peak_rss_mb()
@@ -319,6 +325,9 @@ def _check(options: argparse.Namespace) -> None:
             raise ValueError(f"{name}: is a directory; expected a file for the {what}")
         if not Path(name).resolve().parent.is_dir():
             raise ValueError(f"{name}: there is no directory {Path(name).parent}")
+        for read in (options.train, options.valid):
+            if read is not None and Path(read).resolve() == Path(name).resolve():
+                raise ValueError(f"{name}: is read from; expected another file for the {what}")
     from maxmargin.solvers import make_solver
 
     make_solver(options.solver)
@@ -452,7 +461,7 @@ def _summary(
         "primal": best.certificate.primal,
         "dual": best.certificate.dual,
         "gap": best.certificate.gap,
-        "converged": result.converged,
+        "converged": result.converged and best.certificate.gap <= options.gap * (1 + 1e-3),
         "stop_reason": result.stop_reason,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from maxmargin._native import Columns
-from maxmargin.errors import FileFormatError
+from maxmargin.errors import EmptyFileError, FileFormatError
 from maxmargin.features.columns import ColumnTable
 from maxmargin.io.text import name_of, read_bytes
 
@@ -84,5 +84,5 @@ def parse_columns(
     except ValueError as error:
         raise FileFormatError(f"{source}: {error}") from None
     if native.n_sequences == 0:
-        raise FileFormatError(f"{source}: holds no tokens; expected one a line")
+        raise EmptyFileError(f"{source}: holds no tokens; expected one a line")
     return ColumnTable(native, source)

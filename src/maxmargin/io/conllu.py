@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from maxmargin.errors import FileFormatError
+from maxmargin.errors import EmptyFileError, FileFormatError
 
 __all__ = ["COLUMNS", "conllu_to_columns"]
 
@@ -132,6 +132,6 @@ def conllu_to_columns(data: bytes, columns: Sequence[str], source: str) -> bytes
         out.append(b"\t".join(chosen))
         between = False
     if not out:
-        raise FileFormatError(f"{source}: holds no sequences")
+        raise EmptyFileError(f"{source}: holds no sequences")
     out.append(b"" if between else b"\n")
     return b"\n".join(out)

@@ -96,7 +96,7 @@ def _field(text: str, what: str) -> str:
     return text.replace("\\", "\\\\").replace(":", "\\:")
 
 
-def _attribute(name: str, value: Any) -> str:
+def attribute_text(name: str, value: Any) -> str:
     """One field of a line; empty if the value is zero."""
     if not name:
         raise ValueError("found an attribute whose name is empty; expected a name")
@@ -106,7 +106,7 @@ def _attribute(name: str, value: Any) -> str:
     return "" if float(number) == 0.0 else f"{_field(name, 'attribute')}:{number}"
 
 
-def _label(label: Any) -> str:
+def label_text(label: Any) -> str:
     if not isinstance(label, str | int | np.integer):
         raise TypeError(f"the label {label!r} is of type {type(label).__name__}; expected a str")
     text = str(label)
@@ -168,8 +168,8 @@ def write_crfsuite(
                 lines.append(f"@weight:{weight}\n")
             for t, (token, label) in enumerate(zip(tokens, its_labels, strict=True)):
                 try:
-                    fields = [_label(label)]
-                    fields += filter(None, (_attribute(*pair) for pair in _attributes(token)))
+                    fields = [label_text(label)]
+                    fields += filter(None, (attribute_text(*pair) for pair in _attributes(token)))
                     lines.append("\t".join(fields) + "\n")
                 except (TypeError, ValueError) as error:
                     raise type(error)(f"sequence {i}, token {t}: {error}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from maxmargin import _native
 from maxmargin._native import Vocabulary
-from maxmargin.errors import FileFormatError
+from maxmargin.errors import EmptyFileError, FileFormatError
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.items import Items
 from maxmargin.io.text import PathOrFile, name_of, read_bytes
@@ -42,7 +42,7 @@ def read_items(path: PathOrFile, file_format: str, vocabulary: Vocabulary | None
     except ValueError as error:
         raise FileFormatError(f"{name_of(path)}: {error}") from None
     if len(offsets) < 2:
-        raise FileFormatError(f"{name_of(path)}: holds no sequences")
+        raise EmptyFileError(f"{name_of(path)}: holds no sequences")
     assert codes is not None
     batch = EncodedBatch(offsets, len(names), indptr, indices, values)
     return Items(batch, codes, label_names, names, weight)

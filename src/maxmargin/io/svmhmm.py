@@ -42,7 +42,7 @@ def read_svmhmm(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Items
     return read_items(path, "svmhmm", vocabulary)
 
 
-def _tag(label: Any, place: str) -> str:
+def tag_text(label: Any, place: str) -> str:
     if not isinstance(label, str | int | np.integer):
         raise TypeError(
             f"{place}: the label {label!r} is of type {type(label).__name__}; "
@@ -99,7 +99,7 @@ def write_svmhmm(
                 a, b = rows[t], rows[t + 1]
                 numbers = (batch.indices[a:b].astype(np.int64) + 1).tolist()
                 values = ["1"] * (b - a) if batch.values is None else batch.values[a:b].tolist()
-                words = [_tag(label, f"sequence {i}, token {t}"), f"qid:{i + 1}"]
+                words = [tag_text(label, f"sequence {i}, token {t}"), f"qid:{i + 1}"]
                 words += [f"{k}:{value}" for k, value in zip(numbers, values, strict=True)]
                 lines.append(" ".join(words) + "\n")
             file.writelines(lines)

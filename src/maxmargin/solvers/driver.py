@@ -34,6 +34,7 @@ from maxmargin.solvers.base import (
     relative_gap,
 )
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
+from maxmargin.solvers.interrupts import HeldInterrupt
 
 __all__ = ["Callback", "PassObserver", "SolveResult", "copy_weights", "solve"]
 
@@ -247,11 +248,14 @@ def solve(
         run.loop(max_passes, save, checkpoint_seconds)
         # Before the certificate, which replaces the weights by rebuilt ones: a resumed run must
         # find exactly what an uninterrupted one would have had.
-        save()
-        primal, dual = engine.certify(n_jobs)
+        with HeldInterrupt() as held:  # a model without its certificate is none
+            save()
+            primal, dual = engine.certify(n_jobs)
+        if held.came and run.reason != "interrupted":
+            run.interrupt()
         certificate = Certificate(primal, dual, C, problem.n_examples)
         confirmed = certificate.gap <= gap or not run.by_gap
-        if confirmed or len(run.history) >= max_passes:
+        if confirmed or len(run.history) >= max_passes or run.reason == "interrupted":
             break
         run.go_on(dual)
     converged = run.converged and (confirmed or certificate.gap <= gap * (1 + 1e-3))
@@ -362,16 +366,20 @@ class _Run:
                 if time.perf_counter() - saved > save_seconds:
                     save()
                     saved = time.perf_counter()
+                if self._ask_callbacks(record):
+                    return
             except KeyboardInterrupt:
                 # The engine ended the pass in a consistent state; what it has is a good model. The
                 # gain may not have been counted: a run resumed from here must know the true dual.
                 engine = self.engine
                 self.context.dual = engine.C * engine.expected_loss() - engine.penalty()
-                self.reason = "interrupted"
-                print("maxmargin: interrupted; finishing with the model so far", file=sys.stderr)
+                self.interrupt()
                 return
-            if self._ask_callbacks(record):
-                return
+
+    def interrupt(self) -> None:
+        """Take note that somebody pressed Ctrl-C."""
+        self.reason = "interrupted"
+        print("maxmargin: interrupted; finishing with the model so far", file=sys.stderr)
 
     def _pass(self) -> PassRecord:
         begin = time.perf_counter()

@@ -97,6 +97,11 @@ def allowed_mask(
         prefixes, rule = _SCHEMES[allowed]
         for label in classes:
             _require_scheme(label, allowed, prefixes)
+        if allowed == "iobes" and not any(label[0] in "ES" for label in classes if label != "O"):
+            raise ValueError(
+                'allowed is "iobes", but no label begins with E- or S-; expected "iob2" for these '
+                "labels"
+            )
         allowed = rule
     if callable(allowed):
         start = np.array([bool(allowed(None, b)) for b in classes])
