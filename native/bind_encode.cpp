@@ -8,21 +8,8 @@ using namespace nb::literals;
 
 namespace {
 
+using mm::to_numpy;
 using mm::Vocabulary;
-
-template <class T>
-nb::object to_numpy(mm::Buffer<T>& buffer) {
-  const std::size_t n = buffer.size();
-  T* data = buffer.release();
-  nb::capsule owner;
-  try {
-    owner = nb::capsule(data, [](void* p) noexcept { std::free(p); });
-  } catch (...) {
-    std::free(data);
-    throw;
-  }
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
-}
 
 nb::object to_str(std::string_view text) {
   nb::object result = nb::steal(

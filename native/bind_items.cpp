@@ -8,20 +8,6 @@ using nb::literals::operator""_a;
 
 namespace {
 
-template <class T>
-nb::object to_numpy(Buffer<T>& buffer) {
-  const std::size_t n = buffer.size();
-  T* data = buffer.release();
-  nb::capsule owner;
-  try {
-    owner = nb::capsule(data, [](void* p) noexcept { std::free(p); });
-  } catch (...) {
-    std::free(data);
-    throw;
-  }
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
-}
-
 nb::list names(const Vocabulary& labels) {
   nb::list list;
   for (std::size_t code = 0; code < labels.size(); ++code) {

@@ -190,9 +190,7 @@ struct PyTemplate {
   std::shared_ptr<const TemplateProgram> program;
 };
 
-nb::tuple numpy_rows(FeatureRows&& rows) {
-  return nb::make_tuple(to_numpy(std::move(rows.indptr)), to_numpy(std::move(rows.indices)));
-}
+nb::tuple numpy_rows(AllRows&& rows) { return nb::make_tuple(to_numpy(rows.indptr), to_numpy(rows.indices)); }
 
 using Which = std::vector<std::size_t>;
 
@@ -202,13 +200,13 @@ nb::tuple learn(const PyTemplate& t, const Columns& columns, const Which& which,
     nb::gil_scoped_release release;
     learned = expand_learning(Expansion(*t.program, columns.table, which), min_count, threads);
   }
-  return nb::make_tuple(to_numpy(std::move(learned.rows.indptr)), to_numpy(std::move(learned.rows.indices)),
+  return nb::make_tuple(to_numpy(learned.rows.indptr), to_numpy(learned.rows.indices),
                         to_numpy(std::move(learned.fingerprints)), to_numpy(std::move(learned.token)),
                         to_numpy(std::move(learned.line)));
 }
 
 nb::tuple known(const PyTemplate& t, const Columns& columns, const Which& which, const FeatureIndex& index, int threads) {
-  FeatureRows rows;
+  AllRows rows;
   {
     nb::gil_scoped_release release;
     rows = expand_known(Expansion(*t.program, columns.table, which), index, threads);
@@ -218,7 +216,7 @@ nb::tuple known(const PyTemplate& t, const Columns& columns, const Which& which,
 
 nb::tuple hashed(const PyTemplate& t, const Columns& columns, const Which& which, unsigned bits, int threads) {
   require(bits >= 1 && bits <= 31, "hash bits are " + std::to_string(bits) + "; expected 1 to 31");
-  FeatureRows rows;
+  AllRows rows;
   {
     nb::gil_scoped_release release;
     rows = expand_hashed(Expansion(*t.program, columns.table, which), bits, threads);

@@ -11,6 +11,7 @@
 
 #include <optional>
 
+#include "buffer.hpp"
 #include "common.hpp"
 
 namespace mm {
@@ -26,6 +27,20 @@ nb::object to_numpy(std::vector<T>&& values) {
   auto* kept = new std::vector<T>(std::move(values));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+template <class T>
+nb::object to_numpy(Buffer<T>& buffer) {
+  const std::size_t n = buffer.size();
+  T* data = buffer.release();
+  nb::capsule owner;
+  try {
+    owner = nb::capsule(data, [](void* p) noexcept { std::free(p); });
+  } catch (...) {
+    std::free(data);
+    throw;
+  }
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
 }
 
 inline void require(bool condition, const std::string& message) {

@@ -64,7 +64,8 @@ class Chain final : public Structure<T> {
   };
 
   explicit Chain(const ChainData& data)
-      : data_(data), L_(data.n_labels), Lp_(padded_labels<T>(data.n_labels)), grams_(data.size()) {
+      : data_(data), L_(data.n_labels), Lp_(padded_labels<T>(data.n_labels)),
+        transitions_(data.row_transition() * Lp_), pairs_(!data.pair_indptr.empty()), grams_(data.size()) {
     label_bits_ = static_cast<int>(std::bit_width(L_ - 1));
     features_per_token_ = double(data.indices.size()) / double(std::max<std::int64_t>(data.offsets.back(), 1));
     const std::uint64_t longest = std::uint64_t{1} << (32 - label_bits_);
@@ -180,7 +181,7 @@ class Chain final : public Structure<T> {
   // From the rows of transitions, start and end, which stand together.
   Edges<T> edges_of(const T* rows) const { return {rows, rows + L_ * Lp_, rows + (L_ + 1) * Lp_}; }
 
-  bool has_pairs() const { return !data_.pair_indptr.empty(); }
+  bool has_pairs() const { return pairs_; }
 
   // With pair features, the transitions into each token: fills ws.steps.
   void load_steps(Scratch& ws, std::size_t i, const Edges<T>& edge, const T* pair_rows) const {
@@ -578,8 +579,8 @@ class Chain final : public Structure<T> {
   // visit(weight index) for the weights of label p followed by label l at a token.
   template <class Visit>
   void for_edge(std::size_t token, std::size_t p, std::size_t l, Visit&& visit) const {
-    visit((data_.row_transition() + p) * Lp_ + l);
-    if (has_pairs()) {
+    visit(transitions_ + p * Lp_ + l);
+    if (has_pairs()) [[unlikely]] {
       for_pairs(token, [&](std::size_t g) { visit((data_.row_pair() + g * L_ + p) * Lp_ + l); });
     }
   }
@@ -624,8 +625,8 @@ class Chain final : public Structure<T> {
       const T* ya = rows + a.truth * Lp_;
       return (double(la[b.label]) - double(la[b.truth])) - (double(ya[b.label]) - double(ya[b.truth]));
     };
-    double sum = worth(w + data_.row_transition() * Lp_);
-    if (has_pairs()) {
+    double sum = worth(w + transitions_);
+    if (has_pairs()) [[unlikely]] {
       for_pairs(std::size_t(data_.offsets[i]) + b.token, [&](std::size_t g) {
         sum += worth(w + (data_.row_pair() + g * L_) * Lp_);
       });
@@ -685,10 +686,10 @@ class Chain final : public Structure<T> {
       const T* out = t.after == kNone ? edge.end : edge.A + t.after;
       const std::size_t stride = t.after == kNone ? 1 : Lp_;
       double truth = double(into[t.truth]) + double(out[t.truth * stride]);
-      if (has_pairs()) truth += between(i, w, t, t.truth);
+      if (has_pairs()) [[unlikely]] truth += between(i, w, t, t.truth);
       for (const Code l : t.labels) {
         cell->gain += double(into[l]) + double(out[l * stride]) - truth;
-        if (has_pairs()) cell->gain += between(i, w, t, l);
+        if (has_pairs()) [[unlikely]] cell->gain += between(i, w, t, l);
         cell->token = t.token;
         cell->label = l;
         cell->truth = t.truth;
@@ -835,6 +836,8 @@ class Chain final : public Structure<T> {
 
   ChainData data_;
   std::size_t L_, Lp_;
+  std::size_t transitions_;  // where their weights begin
+  bool pairs_;               // whether there are pair features
   int label_bits_ = 0;
   double features_per_token_ = 0.0;
   mutable std::vector<std::unique_ptr<float[]>> grams_;  // each written by the owner of its block

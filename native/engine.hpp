@@ -363,7 +363,7 @@ class Engine {
   bool step(Lane& lane, std::size_t i, Part<T>& part, const PassOptions& options,
             PassResult& result) {
     const std::size_t m = part.set.size();
-    const double C = C_of(i);
+    const double weight = structure_.example_weight(i), C = C_ * weight;
     double* alpha = part.set.alpha();
     double* F = lane.F.data();
     double top = F[0], mean = 0.0, low = kInfinity, high = -kInfinity;  // low, high: where α > 0
@@ -378,7 +378,6 @@ class Engine {
     ++result.visits;
     result.work += kVisitWork + kWordWork * double(part.index.size() + part.set.all_codes().size());
     // Violations count as much as their example does.
-    const double weight = structure_.example_weight(i);
     part.violation = static_cast<float>(weight * (top - mean));
     result.cached_gap += C * (top - mean);
     result.psi_cached_max = std::max(result.psi_cached_max, weight * (high - low));

@@ -10,6 +10,7 @@
 
 #include <numeric>
 
+#include "buffer.hpp"
 #include "parallel.hpp"
 #include "template_program.hpp"
 
@@ -189,20 +190,29 @@ struct FeatureRows {
   }
 };
 
-// Shares of tokens, joined in order.
-inline FeatureRows join_rows(std::vector<FeatureRows>& shares) {
-  FeatureRows all = std::move(shares[0]);
-  std::size_t rows = all.indptr.size(), entries = all.indices.size();
-  for (std::size_t k = 1; k < shares.size(); ++k) rows += shares[k].indptr.size() - 1, entries += shares[k].indices.size();
-  all.indptr.reserve(rows);
-  all.indices.reserve(entries);
-  for (std::size_t k = 1; k < shares.size(); ++k) {
-    const auto shift = static_cast<std::int64_t>(all.indices.size());
-    for (std::size_t t = 1; t < shares[k].indptr.size(); ++t) all.indptr.push_back(shares[k].indptr[t] + shift);
-    all.indices.insert(all.indices.end(), shares[k].indices.begin(), shares[k].indices.end());
-    shares[k] = FeatureRows();
+// The rows of all tokens.
+struct AllRows {
+  Buffer<std::int64_t> indptr;
+  Buffer<std::uint32_t> indices;
+};
+
+// Shares of tokens, joined in order; each thread copies its own.
+inline AllRows join_rows(std::vector<FeatureRows>& shares) {
+  std::vector<std::size_t> tokens{0}, entries{0};
+  for (const FeatureRows& share : shares) {
+    tokens.push_back(tokens.back() + share.indptr.size() - 1);
+    entries.push_back(entries.back() + share.indices.size());
   }
-  all.indices.shrink_to_fit();
+  AllRows all;
+  std::int64_t* ends = all.indptr.extend(tokens.back() + 1);
+  std::uint32_t* ids = all.indices.extend(entries.back());
+  ends[0] = 0;
+  run_shares(shares.size(), [&](std::size_t k) {
+    const FeatureRows& mine = shares[k];
+    const auto shift = static_cast<std::int64_t>(entries[k]);
+    for (std::size_t t = 1; t < mine.indptr.size(); ++t) ends[tokens[k] + t] = mine.indptr[t] + shift;
+    std::copy(mine.indices.begin(), mine.indices.end(), ids + entries[k]);
+  });
   return all;
 }
 
@@ -221,7 +231,7 @@ inline std::vector<std::size_t> cut_sequences(std::span<const std::int64_t> offs
 // Rows of all tokens, where number(fingerprint) says which feature it is, kNone if none.
 // prefetch(fingerprint) is called some time before.
 template <class Prefetch, class Number>
-FeatureRows expand_rows(const Expansion& expansion, int threads, Prefetch&& prefetch, Number&& number) {
+AllRows expand_rows(const Expansion& expansion, int threads, Prefetch&& prefetch, Number&& number) {
   const auto& lines = expansion.program().lines();
   const auto offsets = expansion.table().offsets();
   const std::size_t shares = n_shares(threads, expansion.table().n_sequences());
@@ -260,12 +270,12 @@ FeatureRows expand_rows(const Expansion& expansion, int threads, Prefetch&& pref
   return join_rows(rows);
 }
 
-inline FeatureRows expand_known(const Expansion& expansion, const FeatureIndex& index, int threads) {
+inline AllRows expand_known(const Expansion& expansion, const FeatureIndex& index, int threads) {
   return expand_rows(
       expansion, threads, [&](Fingerprint x) { index.prefetch(x); }, [&](Fingerprint x) { return index.find(x); });
 }
 
-inline FeatureRows expand_hashed(const Expansion& expansion, unsigned bits, int threads) {
+inline AllRows expand_hashed(const Expansion& expansion, unsigned bits, int threads) {
   return expand_rows(
       expansion, threads, [](Fingerprint) {}, [bits](Fingerprint x) { return static_cast<std::uint32_t>(x >> (64 - bits)); });
 }
@@ -273,7 +283,7 @@ inline FeatureRows expand_hashed(const Expansion& expansion, unsigned bits, int 
 // ---- learning the features ----------------------------------------------------------------------
 
 struct LearnedFeatures {
-  FeatureRows rows;
+  AllRows rows;
   std::vector<Fingerprint> fingerprints;  // [feature]
   std::vector<std::uint32_t> token;       // [feature] where it was seen first,
   std::vector<std::uint32_t> line;        // and by which line of the template: for its name

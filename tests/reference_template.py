@@ -1,6 +1,7 @@
 """Templates expanded slowly and clearly, to test the native expansion against.
 
     expand(template, sequence)[t]   the names of the features of token t, in the order of the lines
+    expand(..., bigrams=True)[t]    the names of its features of two labels
 
 A sequence is a list of rows, a row a list of strings. A name occurs as often as lines give it. Only
 the parsed pieces of a template are used; what they mean is written down here once more.
@@ -183,18 +184,24 @@ def value(command, sequence, t):
     return lower(result) if command.lower else result
 
 
-def expand(template, sequence):
-    """Return the names of the features of each token, in the order of the template's lines."""
+def expand(template, sequence, *, bigrams=False):
+    """Return the names of the features of each token, in the order of the template's lines.
+
+    Those of U and * lines; with `bigrams`, those of B and * lines that have commands.
+    """
+    lines = [
+        line
+        for line in template.lines
+        if (line.bigram and line.commands if bigrams else line.unigram)
+    ]
     return [
-        [name for line in template.lines for name in line_names(line, sequence, t)]
+        [name for line in lines for name in line_names(line, sequence, t)]
         for t in range(len(sequence))
     ]
 
 
 def line_names(line, sequence, t):
     """Return the name that a line gives at a token, in a list that is empty if it gives none."""
-    if not line.unigram:
-        return []
     try:
         return ["".join(p if isinstance(p, str) else value(p, sequence, t) for p in line.pieces)]
     except NoFeatureError:

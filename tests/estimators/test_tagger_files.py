@@ -20,6 +20,7 @@ from maxmargin import ColumnTable, SequenceTagger, Template, read_columns
 from maxmargin.cli.main import main
 from maxmargin.errors import ConvergenceWarning, FileFormatError, ModelFormatError
 from maxmargin.features import LabelCodes
+from maxmargin.io.container import read_container
 from maxmargin.io.tagger_file import load_tagger
 
 TEXT = "U:w=%x[0,0]\nU:w-1=%x[-1,0]\nU:s=%s[0,0,2]\nU:p=%x[0,1]\nB\n"
@@ -496,6 +497,9 @@ def test_a_model_saved_again_is_read_by_the_command_line(tmp_path, capsys):
         answers.append((code, capsys.readouterr().out))
     assert answers[0][0] == 0
     assert answers[0] == answers[1]
+    metas = [read_container(model).meta for model in models]
+    for key in ("format", "training", "certificate"):
+        assert metas[0][key] == metas[1][key]
 
 
 # --- scikit-learn ---

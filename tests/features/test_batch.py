@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import itertools
 
 import numpy as np
@@ -86,11 +85,46 @@ def test_take_of_what_is_not_there():
 
 
 def test_take_with_negative_numbers():
-    try:
-        part = small().take(np.array([-2]))
-    except (IndexError, ValueError):
-        return
-    assert part.indices.tolist() == [1]
+    for wrong in ([-2], [0, -1], [2**40]):
+        with pytest.raises(IndexError, match="sequences must be from 0 to"):
+            small().take(np.array(wrong))
+
+
+PAIRS = {"pair_indptr": np.array([0, 1, 1, 3]), "pair_indices": np.array([1, 0, 3], np.uint32)}
+
+
+def with_pairs(**changes):
+    nothing = {"indptr": np.zeros(4, np.int64), "indices": np.zeros(0, np.uint32)}
+    return EncodedBatch(np.array([0, 1, 3]), 0, **{**nothing, **PAIRS, "n_pair": 4, **changes})
+
+
+def test_pair_features_are_taken_along():
+    batch = with_pairs()
+    part = batch.take(np.array([1, 0, 1]))
+    assert part.n_pair == 4
+    assert part.pair_indptr.tolist() == [0, 0, 2, 3, 3, 5]
+    assert part.pair_indices.tolist() == [0, 3, 1, 0, 3]
+    without = with_pairs(n_pair=0, pair_indptr=None, pair_indices=None)
+    assert batch.nbytes == without.nbytes + sum(a.nbytes for a in PAIRS.values())
+    assert without.take(np.array([1])).pair_indptr is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pair_indptr": None}, "pair_indptr and pair_indices must be given together"),
+        ({"pair_indices": None}, "pair_indptr and pair_indices must be given together"),
+        ({"pair_indptr": np.array([0, 1, 3])}, "pair_indptr has 3 entries; expected 4"),
+        ({"pair_indptr": np.array([0, 1, 1, 2])}, "pair_indptr must begin with 0 and end with"),
+        ({"pair_indptr": np.array([0, 2, 1, 3])}, "pair_indptr must not descend"),
+        ({"pair_indices": np.array([1, 0, 3])}, "pair_indices is 1-d int64"),
+        ({"n_pair": -1}, "n_pair is -1; expected 0 to"),
+        ({"n_pair": 2**32}, "n_pair is 4294967296; expected 0 to"),
+    ],
+)
+def test_wrong_pair_features(changes, message):
+    with pytest.raises(ValueError, match=message):
+        with_pairs(**changes)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.data())

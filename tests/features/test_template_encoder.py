@@ -221,6 +221,144 @@ def test_threads_do_not_matter(template, X, least):
         assert twin.feature_names() == encoder.feature_names()
 
 
+# --- features of two labels -----------------------------------------------------------------------
+
+
+@st.composite
+def pair_templates(draw, distinct=False):
+    """Templates with B and * lines; one U line always gives a feature."""
+    lines = ["U"]
+    for k in range(draw(st.integers(1, 6))):
+        heads = ["U0", "B", "B0", "b1", "*é"]
+        head = draw(st.sampled_from([f"{h}{k}" for h in heads] if distinct else heads))
+        lines.append(draw(GLUE).join([head, *draw(st.lists(COMMANDS, max_size=2))]))
+    return Template.parse("\n".join(lines))
+
+
+def pair_rows_of(batch):
+    if batch.pair_indptr is None:
+        assert batch.n_pair == 0
+        return [[]] * batch.n_tokens
+    rows = [ids.tolist() for ids in np.split(batch.pair_indices, batch.pair_indptr[1:-1])]
+    assert all((np.diff(row) > 0).all() and max(row, default=-1) < batch.n_pair for row in rows)
+    return rows
+
+
+def reference_pairs(template, X):
+    return [names for sequence in X for names in expand(template, sequence, bigrams=True)]
+
+
+def named_pairs(encoder, batch):
+    names = encoder.pair_names()
+    return [{names[g] for g in row} for row in pair_rows_of(batch)]
+
+
+def assert_same_pairs(a, b):
+    assert_same(a, b)
+    assert a.n_pair == b.n_pair
+    for name in ("pair_indptr", "pair_indices"):
+        x, y = getattr(a, name), getattr(b, name)
+        assert (x is None) == (y is None)
+        if x is not None:
+            assert x.dtype == y.dtype
+            np.testing.assert_array_equal(x, y)
+
+
+@given(pair_templates(), CORPUS, CORPUS)
+def test_bigram_lines(template, X, Z):
+    encoder = TemplateEncoder(template)
+    batch = encoder.fit_transform(X)
+    expected = [set(names) for names in reference_pairs(template, X)]
+    known = set().union(*expected)
+    assert named(encoder, batch) == [set(names) for names in reference_rows(template, X)]
+    assert named_pairs(encoder, batch) == expected
+    assert batch.n_pair == encoder.n_pair == len(encoder.pair_names()) == len(known)
+    assert set(encoder.pair_names()) == known
+    assert encoder.bigrams.names_of(np.arange(len(known))[::-2]) == encoder.pair_names()[::-2]
+    assert_same_pairs(encoder.transform(X), batch)
+    other = encoder.transform(Z)
+    assert named_pairs(encoder, other) == [known & {*n} for n in reference_pairs(template, Z)]
+
+
+@given(pair_templates(distinct=True), CORPUS, st.integers(1, 3))
+def test_bigram_lines_with_min_count(template, X, least):
+    counts = Counter(flat(reference_pairs(template, X)))
+    kept = [name for name, n in counts.items() if n >= least]
+    encoder = TemplateEncoder(template, min_count=least)
+    try:
+        batch = encoder.fit_transform(X)
+    except ValueError:
+        assert max(Counter(flat(reference_rows(template, X))).values()) < least
+        return
+    assert encoder.pair_names() == kept  # in order of appearance
+    expected = [set(kept).intersection(names) for names in reference_pairs(template, X)]
+    assert named_pairs(encoder, batch) == expected
+
+
+@settings(max_examples=50)
+@given(pair_templates(), CORPUS)
+def test_bigram_lines_threads_and_copies(template, X):
+    encoder = TemplateEncoder(template)
+    batch = encoder.fit_transform(X)
+    for threads in (2, 3, 100):
+        twin = TemplateEncoder(template, threads=threads)
+        assert_same_pairs(twin.fit_transform(X), batch)
+        assert twin.pair_names() == encoder.pair_names()
+        np.testing.assert_array_equal(twin.bigrams.fingerprints, encoder.bigrams.fingerprints)
+    restored = TemplateEncoder.restore(
+        template,
+        n_columns=2,
+        label_column=None,
+        hash_bits=None,
+        fingerprints=encoder.fingerprints,
+        pair_fingerprints=encoder.bigrams.fingerprints,
+        pair_names=encoder.pair_names,
+    )
+    for twin in (pickle.loads(pickle.dumps(encoder)), copy.deepcopy(encoder), restored):
+        assert_same_pairs(twin.transform(X), batch)
+        assert twin.pair_names() == encoder.pair_names()
+    some = np.arange(len(X))[::-1]
+    assert pair_rows_of(batch.take(some)) == pair_rows_of(encoder.transform(X[::-1]))
+
+
+PAIRS = Template.parse("U0|%x[0,0]\nB\nB0|%x[0,0]\n*1|%x[-1,0]\n*", "pairs")
+
+
+def test_bigram_lines_of_a_small_template():
+    encoder = TemplateEncoder(PAIRS)
+    batch = encoder.fit_transform([["a"], ["b"]])  # one column, sequences of one row each
+    assert encoder.feature_names() == ["U0|a", "*1|_B-1", "*", "U0|b"]
+    assert encoder.pair_names() == ["B0|a", "*1|_B-1", "B0|b"]
+    assert pair_rows_of(batch) == [[0, 1], [1, 2]]
+    assert (encoder.n_sparse, encoder.n_pair, encoder.fresh().n_pair) == (4, 3, 0)
+    assert len(encoder.unigrams) == 4
+    assert len(encoder.bigrams) == 3
+    assert batch.nbytes > encoder.unigrams.known(as_table([["a"]]), [0], 1)[0].nbytes
+
+
+def test_bigram_lines_do_not_go_with_hashing():
+    message = r"^pairs: B lines with commands need a list of the features, which hash_bits"
+    with pytest.raises(ValueError, match=message):
+        TemplateEncoder(PAIRS, hash_bits=8)
+    assert TemplateEncoder(Template.parse("U%x[0,0]\nB\n*"), hash_bits=8).n_pair == 0
+
+
+@pytest.mark.parametrize("line", ["B%x[0,1]", "*%x[0,1]", "B%x[*1,0]"])
+def test_bigram_lines_may_not_use_labels_or_missing_columns(line):
+    template = Template.parse(f"U%x[0,0]\n{line}", "mine")
+    with pytest.raises(ValueError, match=r"mine, line 2: .* which holds the labels"):
+        TemplateEncoder(template, label_column=1).fit_transform([[["a", "N"]]])
+    with pytest.raises(ValueError, match=r"mine, line 2: .* names column 1"):
+        TemplateEncoder(template).fit_transform([[["a"]]])
+
+
+def test_encoders_of_other_pair_features_differ():
+    first, second = TemplateEncoder(PAIRS), TemplateEncoder(PAIRS)
+    first.fit_transform([[["a"], ["b"]]])
+    second.fit_transform([[["a"], ["c"]]])
+    assert first.identity()[2][1].tolist() != second.identity()[2][1].tolist()
+
+
 # --- more than a block ----------------------------------------------------------------------------
 
 LONG = Template.parse(

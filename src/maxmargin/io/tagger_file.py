@@ -185,9 +185,10 @@ def save_tagger(path: Any, chain: Chain, weights: NDArray[Any], meta: dict[str, 
         if encoder.n_pair:
             blocks = matrix[pair_row:, :L].reshape(encoder.n_pair, L, L)
             pairs = np.flatnonzero(blocks.any(axis=(1, 2)))
-            arrays |= _line_arrays("pair_", encoder.bigrams, pairs)
-            rows = blocks[pairs].reshape(-1, L)
-            arrays |= _entries("pair_", rows, rows != 0)
+            if len(pairs):
+                arrays |= _line_arrays("pair_", encoder.bigrams, pairs)
+                rows = blocks[pairs].reshape(-1, L)
+                arrays |= _entries("pair_", rows, rows != 0)
     elif named and d > 0:
         assert encoder.vocabulary is not None
         every = encoder.vocabulary.names()
@@ -338,6 +339,8 @@ class _Reader:
             self.hash_bits = self._integer("hash_bits", 1, MAX_HASH_BITS)
             if self.n_sparse != 2**self.hash_bits:
                 raise ValueError("the number of features does not fit the bits of their hash")
+        if self.n_pair == 0 and any(name.startswith("pair_") for name in arrays):
+            raise ValueError("there are weights of pair features, but no such features")
         named = self.hash_bits is None and self.described["kind"] in _NAMED
         if not named and self.n_sparse > MAX_UNNAMED:
             raise ValueError(f"it claims to have {self.n_sparse} features without names")
@@ -565,6 +568,9 @@ class _Reader:
         counts, labels, values = self._entries("pair_")
         if values.dtype != matrix.dtype or len(counts) != self.n_pair * L:
             raise ValueError("the weights of the pair features do not fit the others")
+        row = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        if (np.diff(row * L + labels) <= 0).any():
+            raise ValueError("the labels of a row are not in order")
         n_rows = len(matrix) + len(counts)
         require_memory("the weights", n_rows * padded * matrix.itemsize)
         weights: NDArray[Any] = _native.aligned_array(n_rows * padded, matrix.itemsize == 4)
