@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+from maxmargin.cli.options import at_least
 
 if TYPE_CHECKING:
     from maxmargin.demo import Comparison, Reading
@@ -27,21 +29,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """
     parser.add_argument(
         "--train",
-        type=_at_least(1),
+        type=at_least(1),
         default=400,
         metavar="N",
         help="dates to learn from (default: %(default)s)",
     )
     parser.add_argument(
         "--test",
-        type=_at_least(1),
+        type=at_least(1),
         default=500,
         metavar="N",
         help="dates to read (default: %(default)s)",
     )
     parser.add_argument(
         "--seed",
-        type=_at_least(0),
+        type=at_least(0),
         default=1,
         metavar="N",
         help="of all draws (default: %(default)s)",
@@ -189,18 +191,3 @@ def draw(comparison: Comparison, i: int) -> Iterator[str]:
         yield " " * 12 + "  ".join(digits)
     for name, reading in (("by itself", comparison.single), ("as a chain", comparison.chain)):
         yield f"{name:>12s}" + "  ".join(f"{digit:^{SIDE}d}" for digit in reading.digits[i])
-
-
-def _at_least(least: int) -> Callable[[str], int]:
-    """Make a type for argparse: an integer that is not too small."""
-
-    def convert(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least {least}")
-        return value
-
-    return convert

@@ -8,12 +8,10 @@ all viewers know, and not by a style sheet.
 from __future__ import annotations
 
 import base64
-import errno
 import os
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -187,31 +185,16 @@ def write_picture(
     OSError
         If the file cannot be written; its message and ``filename`` name it.
     """
+    from maxmargin.io.text import open_for_writing
+
     content = draw_dates(comparisons, dates_each).encode()
     try:
-        _write(Path(os.path.realpath(path)), content)  # a link stays a link
+        with open_for_writing(path) as file:
+            file.write(content)
     except OSError as error:
         raise OSError(
             error.errno, f"cannot write the picture ({error.strerror})", os.fspath(path)
         ) from error
-
-
-def _write(target: Path, content: bytes) -> None:
-    """Write a file as a whole or not at all."""
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if target.exists() and not target.is_file():
-        target.write_bytes(content)  # a device or a pipe: nothing may be moved over it
-        return
-    temporary = target.with_name(f".maxmargin-{os.getpid()}-{os.urandom(8).hex()}.part")
-    file = temporary.open("xb")
-    try:
-        with file:
-            file.write(content)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _text(
