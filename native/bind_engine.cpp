@@ -19,8 +19,7 @@ class PythonProblemHandle final : public Problem {
   std::size_t n_examples() const override { return structure_.n_examples(); }
   const Structure<float>* single_precision() override { return nullptr; }
   const Structure<double>* double_precision() override { return &structure_; }
-  using Problem::copy_weights;
-  void copy_weights(const Weights<double>&, Weights<float>&) override {}
+  void narrow(const double*, float*) override {}  // trains in 8-byte weights only
 
  private:
   PythonStructure structure_;
@@ -31,13 +30,14 @@ using Order = Array<std::uint32_t>;
 // An engine of either precision, with the calls that Python makes.
 class EngineHandle {
  public:
-  EngineHandle(Problem& problem, double C, bool single, bool factored) : problem_(problem) {
+  EngineHandle(Problem& problem, double C, bool single, bool factored, double rho1, double rho2) : problem_(problem) {
     require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
+    check_link(rho1, rho2);
     const auto make = [&]<class T>(T) {
       const Structure<T>* structure = problem.structure<T>();
       require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
       structure->require_truth();
-      engine_ = std::make_unique<Engine<T>>(*structure, C, factored);
+      engine_ = std::make_unique<Engine<T>>(*structure, C, factored, Link{rho1, rho2});
     };
     if (single) {
       make(float{});
@@ -88,6 +88,12 @@ class EngineHandle {
   double penalty() const {
     return std::visit([](const auto& e) { return e->weights().penalty(); }, engine_);
   }
+  double conjugate() const {
+    return std::visit([](const auto& e) { return e->weights().conjugate(); }, engine_);
+  }
+  std::pair<double, double> link() const {
+    return std::visit([](const auto& e) { return std::pair(e->weights().link().rho1, e->weights().link().rho2); }, engine_);
+  }
   double C() const {
     return std::visit([](const auto& e) { return e->C(); }, engine_);
   }
@@ -97,6 +103,11 @@ class EngineHandle {
   void rescale(double C) {
     require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
     std::visit([&](auto& e) { e->rescale(C); }, engine_);
+  }
+
+  void relink(double rho1, double rho2) {
+    check_link(rho1, rho2);
+    std::visit([&](auto& e) { e->relink(Link{rho1, rho2}); }, engine_);
   }
 
   // Primal and dual in 8-byte arithmetic, w rebuilt from the multipliers. The engine goes on with
@@ -143,7 +154,7 @@ class EngineHandle {
       d["codes"] = to_numpy(std::move(s.codes));
       d["running"] = to_numpy(std::vector<double>{e->running().first, e->running().second});
       using T = std::decay_t<decltype(*e->weights().data())>;
-      d["weights"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
+      d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
       return d;
     }, engine_);
   }
@@ -171,7 +182,8 @@ class EngineHandle {
               std::to_string(e->weights().size()) + " weights, found " + std::to_string(weights.size()));
       for (const T w : weights) require(std::isfinite(w), "the checkpoint holds a weight that is not finite");
       e->parts() = restore_parts(s, *problem_.structure<T>(), e->factored());
-      std::copy(weights.begin(), weights.end(), e->weights().data());
+      std::copy(weights.begin(), weights.end(), e->weights().sums());
+      e->weights().relink();
       e->set_running(running[0], running[1]);
     }, engine_);
   }
@@ -185,6 +197,11 @@ class EngineHandle {
     out.assign(array.data(), array.data() + array.shape(0));
   }
 
+  static void check_link(double rho1, double rho2) {
+    require(std::isfinite(rho1) && rho1 >= 0.0, "rho1 must be finite and not negative, got " + std::to_string(rho1));
+    require(std::isfinite(rho2) && rho2 > 0.0, "rho2 must be positive and finite, got " + std::to_string(rho2));
+  }
+
   void check_order(const Order& order) const {
     const std::size_t n = problem_.n_examples();
     for (std::size_t k = 0; k < order.shape(0); ++k) require(order.data()[k] < n, "an example in the order is out of range");
@@ -196,9 +213,9 @@ class EngineHandle {
     const bool gil_needed = !exact->thread_safe();
     std::optional<nb::gil_scoped_release> release;
     if (!gil_needed) release.emplace();
-    Weights<double> w(exact->n_weights());
+    Weights<double> w(exact->n_weights(), engine.weights().link());
     engine.rebuild(*exact, w);
-    const double penalty = w.penalty();
+    const double penalty = w.penalty(), conjugate = w.conjugate();
     double hinge = 0.0;
     const std::size_t n = exact->n_examples(), shares = gil_needed ? 1 : n_shares(threads, n);
     std::vector<double> value(n);
@@ -212,7 +229,7 @@ class EngineHandle {
     problem_.copy_weights(w, engine.weights());
     engine.recount();
     const double C = engine.C();
-    return {penalty + C * hinge, C * engine.expected_loss() - penalty};
+    return {penalty + C * hinge, C * engine.expected_loss() - conjugate};
   }
 
   Problem& problem_;
@@ -253,20 +270,23 @@ void bind_engine(nb::module_& m) {
       .def_ro("interrupted", &PassResult::interrupted);
 
   nb::class_<EngineHandle>(m, "Engine")
-      .def(nb::init<Problem&, double, bool, bool>(), "problem"_a, "C"_a, "single"_a = true,
-           "factored"_a = true, nb::keep_alive<1, 2>())
+      .def(nb::init<Problem&, double, bool, bool, double, double>(), "problem"_a, "C"_a, "single"_a = true,
+           "factored"_a = true, "rho1"_a = 0.0, "rho2"_a = 1.0, nb::keep_alive<1, 2>())
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("collect_pass", &EngineHandle::collect_pass, "threads"_a = 1, "seconds"_a = nb::none())
       .def("hinge", &EngineHandle::hinge, "threads"_a = 1)
       .def("expected_loss", &EngineHandle::expected_loss)
       .def("penalty", &EngineHandle::penalty)
+      .def("conjugate", &EngineHandle::conjugate)
       .def("certify", &EngineHandle::certify, "threads"_a = 1)
       .def("rescale", &EngineHandle::rescale, "C"_a)
+      .def("relink", &EngineHandle::relink, "rho1"_a, "rho2"_a)
       .def("state", &EngineHandle::state)
       .def("restore", &EngineHandle::restore, "state"_a)
       .def("size", &EngineHandle::size)
       .def_prop_ro("C", &EngineHandle::C)
+      .def_prop_ro("link", &EngineHandle::link)
       .def_prop_ro("factored", &EngineHandle::factored)
       .def("solves", [](const EngineHandle& self, const Problem& problem) { return self.problem() == &problem; }, "problem"_a)
       .def_prop_ro("weights", &EngineHandle::weights);

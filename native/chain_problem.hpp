@@ -23,13 +23,12 @@ class ChainProblem final : public Problem {
   std::uint64_t fingerprint() const override;
   const Structure<float>* single_precision() override { return chain<float>(); }
   const Structure<double>* double_precision() override { return chain<double>(); }
-  using Problem::copy_weights;
-  void copy_weights(const Weights<double>& from, Weights<float>& to) override {
+  void narrow(const double* from, float* to) override {
     const std::size_t L = data_.n_labels;
-    const std::size_t wide = padded_labels<double>(L), narrow = padded_labels<float>(L);
+    const std::size_t wide = padded_labels<double>(L), slim = padded_labels<float>(L);
     for (std::size_t row = 0; row < data_.n_rows(); ++row) {
-      const double* source = from.data() + row * wide;
-      std::copy(source, source + L, to.data() + row * narrow);
+      const double* source = from + row * wide;
+      std::copy(source, source + L, to + row * slim);
     }
   }
   const ChainData& data() const { return data_; }

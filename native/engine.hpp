@@ -66,8 +66,8 @@ struct PassResult {
 template <class T>
 class Engine {
  public:
-  Engine(const Structure<T>& structure, double C, bool factored)
-      : structure_(structure), C_(C), factored_(factored), weights_(structure.n_weights()),
+  Engine(const Structure<T>& structure, double C, bool factored, Link link = {})
+      : structure_(structure), C_(C), factored_(factored), weights_(structure.n_weights(), link),
         parts_(structure.n_examples()), hinge_(structure.n_examples()), lane_(structure) {}
 
   std::size_t n_examples() const { return parts_.size(); }
@@ -119,7 +119,17 @@ class Engine {
         });
     double hinge = 0.0;
     for (const double h : hinge_) hinge += h;  // in order, whatever the number of threads
-    result.gap = result.interrupted ? std::nan("") : C_ * (loss_ + hinge) - 2.0 * dual_;
+    if (result.interrupted) {
+      result.gap = std::nan("");
+    } else if (weights_.link().identity()) {
+      result.gap = C_ * (loss_ + hinge) - 2.0 * dual_;
+    } else {
+      // Ω(w) is not Ω*(u); both are summed anew, and with them the dual.
+      const double dual = C_ * loss_ - weights_.conjugate();
+      result.gain = dual - dual_;
+      dual_ = dual;
+      result.gap = weights_.penalty() + C_ * hinge - dual_;
+    }
     return result;
   }
 
@@ -176,7 +186,7 @@ class Engine {
     }
     return sum;
   }
-  double dual() const { return C_ * expected_loss() - weights_.penalty(); }
+  double dual() const { return C_ * expected_loss() - weights_.conjugate(); }
 
   // What the steps added up to, for checkpoints; recount() does it from scratch.
   std::pair<double, double> running() const { return {loss_, dual_}; }
@@ -204,6 +214,12 @@ class Engine {
   void rescale(double C) {
     C_ = C;
     rebuild(structure_, weights_);
+    recount();
+  }
+
+  // Warm start under another regulariser: the multipliers stay.
+  void relink(Link link) {
+    weights_.set_link(link);
     recount();
   }
 
@@ -388,12 +404,15 @@ class Engine {
     }
     lane.before.assign(alpha, alpha + m);
     lane.coef.assign(F, F + m);
-    const int steps = smo(m, part.set.gram(), part.set.stride(), C / options.relaxation,
+    // The link moves w by at most 1/ρ₂ of what u moves: with that curvature the quadratic model of
+    // the dual lies below it (and is it, for L2), so that what the model gains, the dual gains.
+    const double curvature = C / (weights_.link().rho2 * options.relaxation);
+    const int steps = smo(m, part.set.gram(), part.set.stride(), curvature,
                           std::max(options.tau_inner, options.tau_relative * (top - low)),
                           options.max_smo, alpha, F);
     if (steps == 0) return false;
-    // With δ the step and F' the gradient that SMO left under the relaxed curvature C/ω,
-    // Kδ = ω (F - F') / C, so that the gain Σ δF - C/2 δ'Kδ of the dual / C needs no K.
+    // With δ the step and F' the gradient that SMO left under the relaxed curvature C/(ρ₂ω),
+    // Kδ/ρ₂ = ω (F - F') / C, so that the gain Σ δF - C/2 δ'Kδ of the dual / C needs no K.
     double linear = 0.0, bend = 0.0;
     for (std::size_t k = 0; k < m; ++k) {
       const double delta = alpha[k] - lane.before[k];
@@ -407,18 +426,21 @@ class Engine {
       share = std::max(linear, 0.0) / bend;
       for (std::size_t k = 0; k < m; ++k) alpha[k] = lane.before[k] + share * (alpha[k] - lane.before[k]);
     }
+    const double before_loss = loss_;
     for (std::size_t k = 0; k < m; ++k) {
       const double delta = alpha[k] - lane.before[k];
       loss_ += weight * delta * part.set.loss()[k];
       lane.coef[k] = C * delta;
     }
-    const double gain = C * share * (linear - 0.5 * share * bend);
+    part.set.views(lane.views);
+    weights_.take_change();
+    structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.coef.data(), weights_);
+    double gain = C * share * (linear - 0.5 * share * bend);
+    if (!weights_.link().identity()) gain = C_ * (loss_ - before_loss) - weights_.take_change();
     dual_ += gain;
     result.gain += gain;
     result.smo_steps += steps;
     ++result.solved;
-    part.set.views(lane.views);
-    structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.coef.data(), weights_);
     if (options.prune) prune(lane, i, part, [&](std::size_t k) { return alpha[k] > 0.0; });
     return true;
   }

@@ -19,9 +19,16 @@ class Problem {
   virtual const Structure<float>* single_precision() = 0;
   virtual const Structure<double>* double_precision() = 0;
 
-  // Narrow rebuilt 8-byte weights to an engine's own; layouts may be padded differently.
-  virtual void copy_weights(const Weights<double>& from, Weights<float>& to) = 0;
+  // Narrow an array of 8-byte weights to an engine's own; layouts may be padded differently.
+  virtual void narrow(const double* from, float* to) = 0;
+
+  // Give an engine weights that were rebuilt: w and the sums it comes from.
+  void copy_weights(const Weights<double>& from, Weights<float>& to) {
+    narrow(from.sums(), to.sums());
+    narrow(from.data(), to.data());
+  }
   void copy_weights(const Weights<double>& from, Weights<double>& to) {
+    std::copy(from.sums(), from.sums() + from.size(), to.sums());
     std::copy(from.data(), from.data() + from.size(), to.data());
   }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from maxmargin.features.template import Template
     from maxmargin.io.columns import read_columns
     from maxmargin.metrics import evaluate
-    from maxmargin.regularizers import L2
+    from maxmargin.regularizers import L2, ElasticNet
     from maxmargin.solvers import SDM, Certificate, History
     from maxmargin.structures import Chain, Structure, StructureReport, check_structure
 
@@ -33,6 +33,7 @@ __all__ = [
     "Chain",
     "ColumnTable",
     "ConvergenceWarning",
+    "ElasticNet",
     "FileFormatError",
     "History",
     "MaxMarginError",
@@ -68,7 +69,7 @@ _HOMES = {
     "features.template": ("Template",),
     "io.columns": ("read_columns",),
     "metrics": ("evaluate",),
-    "regularizers": ("L2",),
+    "regularizers": ("L2", "ElasticNet"),
     "solvers": ("SDM", "Certificate", "History"),
     "structures": ("Chain", "Structure", "StructureReport", "check_structure"),
 }

@@ -15,6 +15,7 @@ import numpy as np
 
 from maxmargin.features.batch import EncodedBatch, ragged_ranges
 from maxmargin.metrics import TagReport, evaluate_codes
+from maxmargin.regularizers import make_regularizer
 from maxmargin.solvers import SolveResult, make_solver, solve
 from maxmargin.solvers.base import Certificate, PassRecord
 from maxmargin.solvers.driver import copy_weights
@@ -65,6 +66,7 @@ class FitOptions:
     """How to train; the parameters of `maxmargin.solvers.solve`."""
 
     solver: Any = "sdm"
+    regularizer: Any = None
     gap: float = 0.01
     max_passes: int = 1000
     time_limit: float | None = None
@@ -229,6 +231,7 @@ def fit(
         make_solver(options.solver),
         C=C,
         dtype=options.dtype,
+        regularizer=options.regularizer,
         gap=options.gap,
         max_passes=options.max_passes,
         time_limit=options.time_limit,
@@ -249,8 +252,7 @@ def fit(
         _, outcome.best_pass, outcome.weights, outcome.report = watch.best
         # Any w has a primal; the dual at the end bounds them all.
         hinge = problem.hinge(outcome.weights, options.threads)
-        norm = float(np.dot(outcome.weights, outcome.weights.astype(np.float64)))
-        primal = 0.5 * norm + C * hinge
+        primal = make_regularizer(options.regularizer).penalty(outcome.weights) + C * hinge
         dual = result.certificate.dual
         outcome.certificate = Certificate(primal, dual, C, problem.n_examples)
     return outcome

@@ -30,9 +30,10 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        ½‖w‖² + C Σ_i max_y [l_i(y) - w·Δf_i(y)].
+        Ω(w) + C Σ_i max_y [l_i(y) - w·Δf_i(y)], with Ω(w) = ½‖w‖² or the elastic net.
     dual : float
-        C Σ_i Σ_y α_i(y) l_i(y) - ½‖w‖²: no model has a smaller primal than this.
+        C Σ_i Σ_y α_i(y) l_i(y) - Ω*(u): no model has a smaller primal than this. For L2,
+        Ω*(u) = ½‖w‖².
     C : float
         The C of the objective (of the sum over examples).
     n_examples : int

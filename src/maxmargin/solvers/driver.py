@@ -131,7 +131,7 @@ def solve(
     dtype : {"float32", "float64"}
         Size of the weights during training; multipliers and certificates are 8-byte.
     regularizer : Regularizer, "l2" or None
-        Ω; None is L2.
+        Ω: `L2` (None too) or `ElasticNet`.
     gap : float
         Stop when the relative duality gap is at most this.
     max_passes : int
@@ -188,15 +188,14 @@ def solve(
     if resume and checkpoint is None:
         raise ValueError("resume=True needs a checkpoint to resume from")
     regularizer = make_regularizer(regularizer)
-    if regularizer.link != "identity":
-        raise NotCompatibleError(
-            f"{type(regularizer).__name__} is not compatible with solver {solver.name!r}"
-        )
+    rho1, rho2 = regularizer.link
 
     slow = isinstance(problem, PythonProblem)
     if engine is None:
         single = dtype == "float32" and not slow
-        engine = Engine(problem, C, single=single, factored=solver.factored)
+        engine = Engine(
+            problem, C, single=single, factored=solver.factored, rho1=rho1, rho2=rho2
+        )
     else:
         if not engine.solves(problem):
             raise NotCompatibleError("the engine to go on from was made for another problem")
@@ -204,6 +203,8 @@ def solve(
             raise NotCompatibleError(
                 f"the engine to go on from was made for another schedule than {solver}"
             )
+        if engine.link != (rho1, rho2):
+            engine.relink(rho1, rho2)
         if engine.C != C:
             engine.rescale(C)
     context = Context(
@@ -212,7 +213,7 @@ def solve(
         threads=n_jobs,
         gap=gap,
         slow_oracle=slow,
-        dual=C * engine.expected_loss() - engine.penalty(),
+        dual=C * engine.expected_loss() - engine.conjugate(),
     )
     run = _Run(
         engine,
@@ -228,6 +229,7 @@ def solve(
         "C": C,
         "dtype": str(engine.weights.dtype),
         "solver": f"{solver.name}: {solver}",
+        "regularizer": str(regularizer),
     }
     if checkpoint is not None:
         identity["data"] = f"{problem.fingerprint():016x}"
@@ -372,7 +374,7 @@ class _Run:
                 # The engine ended the pass in a consistent state; what it has is a good model. The
                 # gain may not have been counted: a run resumed from here must know the true dual.
                 engine = self.engine
-                self.context.dual = engine.C * engine.expected_loss() - engine.penalty()
+                self.context.dual = engine.C * engine.expected_loss() - engine.conjugate()
                 self.interrupt()
                 return
 
