@@ -146,6 +146,7 @@ class EngineHandle {
       d["lo"] = to_numpy(std::move(s.lo));
       d["hi"] = to_numpy(std::move(s.hi));
       d["violation"] = to_numpy(std::move(s.violation));
+      d["stiffness"] = to_numpy(std::move(s.stiffness));
       d["n_planes"] = to_numpy(std::move(s.n_planes));
       d["alpha"] = to_numpy(std::move(s.alpha));
       d["loss"] = to_numpy(std::move(s.loss));
@@ -167,6 +168,7 @@ class EngineHandle {
       take(d, "lo", s.lo);
       take(d, "hi", s.hi);
       take(d, "violation", s.violation);
+      take(d, "stiffness", s.stiffness);
       take(d, "n_planes", s.n_planes);
       take(d, "alpha", s.alpha);
       take(d, "loss", s.loss);

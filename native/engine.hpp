@@ -406,7 +406,10 @@ class Engine {
     lane.coef.assign(F, F + m);
     // The link moves w by at most 1/ρ₂ of what u moves: with that curvature the quadratic model of
     // the dual lies below it (and is it, for L2), so that what the model gains, the dual gains.
-    const double curvature = C / (weights_.link().rho2 * options.relaxation);
+    // Where most weights stay zero the dual is far flatter than that, so the share of the curvature
+    // that the last step met is taken, and a step that went too far is taken back.
+    const bool exact_model = weights_.link().identity();
+    const double curvature = C * double(part.stiffness) / (weights_.link().rho2 * options.relaxation);
     const int steps = smo(m, part.set.gram(), part.set.stride(), curvature,
                           std::max(options.tau_inner, options.tau_relative * (top - low)),
                           options.max_smo, alpha, F);
@@ -436,7 +439,24 @@ class Engine {
     weights_.take_change();
     structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.coef.data(), weights_);
     double gain = C * share * (linear - 0.5 * share * bend);
-    if (!weights_.link().identity()) gain = C_ * (loss_ - before_loss) - weights_.take_change();
+    if (!exact_model) {
+      gain = C_ * (loss_ - before_loss) - weights_.take_change();
+      if (gain < 0.0) {
+        for (std::size_t k = 0; k < m; ++k) {
+          lane.coef[k] = -lane.coef[k];
+          alpha[k] = lane.before[k];
+        }
+        structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.coef.data(), weights_);
+        weights_.take_change();
+        loss_ = before_loss;
+        part.stiffness = std::min(1.0f, 4.0f * part.stiffness);
+        return true;  // w has moved, by rounding at least
+      }
+      const double met = 2.0 * (share * linear - gain / C) / std::max(share * share * bend, 1e-300);
+      const double wanted = 1.25 * met * double(part.stiffness);
+      part.stiffness = static_cast<float>(std::clamp(wanted, 0.5 * double(part.stiffness), 1.0));
+      part.stiffness = std::max(part.stiffness, 0.02f);
+    }
     dual_ += gain;
     result.gain += gain;
     result.smo_steps += steps;

@@ -9,7 +9,7 @@ namespace mm {
 template <class T>
 struct EngineState {
   std::vector<std::uint32_t> example, lo, hi;  // per part
-  std::vector<float> violation;
+  std::vector<float> violation, stiffness;
   std::vector<std::uint32_t> n_planes;
   std::vector<double> alpha, loss;             // per plane, the truth first
   std::vector<T> gram;                         // per part, n_planes x n_planes
@@ -27,6 +27,7 @@ EngineState<T> save_state(const Engine<T>& engine) {
       s.lo.push_back(part.extent.lo);
       s.hi.push_back(part.extent.hi);
       s.violation.push_back(part.violation);
+      s.stiffness.push_back(part.stiffness);
       s.n_planes.push_back(static_cast<std::uint32_t>(m));
       s.alpha.insert(s.alpha.end(), part.set.alpha(), part.set.alpha() + m);
       s.loss.insert(s.loss.end(), part.set.loss(), part.set.loss() + m);
@@ -50,7 +51,7 @@ std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>&
     if (!ok) throw BadInput(std::string("the checkpoint does not fit this problem: ") + what);
   };
   const std::size_t n = s.example.size();
-  check(s.lo.size() == n && s.hi.size() == n && s.violation.size() == n && s.n_planes.size() == n,
+  check(s.lo.size() == n && s.hi.size() == n && s.violation.size() == n && s.stiffness.size() == n && s.n_planes.size() == n,
         "part arrays differ in length");
   std::vector<Parts<T>> parts(structure.n_examples());
   std::size_t plane = 0, entry = 0, word = 0;
@@ -67,6 +68,8 @@ std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>&
     part.extent = {s.lo[p], s.hi[p]};
     part.violation = s.violation[p];
     check(std::isfinite(part.violation), "a violation is not finite");
+    part.stiffness = s.stiffness[p];
+    check(part.stiffness > 0.0f && part.stiffness <= 1.0f, "a stiffness is out of range");
     part.set.start();
     double sum = 0.0;
     for (std::size_t k = 0; k < m; ++k) {

@@ -18,6 +18,7 @@ template <class T>
 struct Part {
   Extent extent;
   float violation = 0;      // max F - Σ α F at the last visit
+  float stiffness = 1;      // curvature of the dual here, over that of its quadratic bound
   WorkingSet<T> set;        // planes, multipliers, Gram matrix
   std::vector<Code> index;  // the structure's digest of the planes
 };
@@ -48,6 +49,7 @@ Part<T> merge(const Structure<T>& structure, typename Structure<T>::Workspace& w
   Part<T> joint;
   joint.extent = {a.extent.lo, b.extent.hi};
   joint.violation = std::max(a.violation, b.violation);
+  joint.stiffness = std::max(a.stiffness, b.stiffness);
   joint.set.start();
   joint.set.alpha()[0] = 0.0;
   std::vector<double> left(a.set.alpha(), a.set.alpha() + a.set.size());

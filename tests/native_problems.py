@@ -271,7 +271,8 @@ def check_state(engine, planes, unpadded, *, tolerance):
         np.testing.assert_allclose(part.loss, losses, rtol=1e-6, atol=1e-12)
         size = np.sqrt((deltas**2).sum(axis=1))
         error = np.abs(part.gram - deltas @ deltas.T)
-        assert (error <= tolerance * np.outer(size, size)).all(), error.max()
+        # Inner products of tokens are 4-byte numbers; where planes nearly cancel, that shows.
+        assert (error <= tolerance * np.outer(size, size) + 1e-6).all(), error.max()
         w += engine.C * part.alpha @ deltas
         norm += engine.C * part.alpha @ size
         expected += float(part.alpha @ losses)
