@@ -36,6 +36,7 @@ test-fast: $(INSTALLED) ## the quick tests (under a minute)
 bench: $(INSTALLED) ## the measured claims of the README; the peers take half an hour
 	$(PIP) install python-crfsuite vowpalwabbit
 	$(BIN)/python benchmarks/sdm.py --data "$(DATA)"
+	$(BIN)/python benchmarks/tagging.py --data "$(DATA)"
 	$(BIN)/python benchmarks/peers.py --data "$(DATA)" --write docs/benchmarks.md
 
 lint: $(INSTALLED) ## ruff and mypy

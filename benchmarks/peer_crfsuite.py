@@ -49,7 +49,7 @@ def read_items(path: Path) -> Iterator[Sequence]:
         for line in file:
             label, *attributes = line.rstrip("\n").split("\t")
             if label:
-                labels.append(label)
+                labels.append(_attribute(label))  # escaped, as attributes are
                 tokens.append([_attribute(text) for text in attributes])
             elif labels:
                 yield labels, tokens
