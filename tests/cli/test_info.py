@@ -205,11 +205,137 @@ def test_labels_that_are_numbers(tmp_path, capsys):
     assert found["labels"] == [1, 2, 3]
 
 
+LINES = """\
+U:w0=%x[0,0]
+U:w0,+1=%x[0,0]|%x[1,0]
+U%x[0,0]%x[1,0]!
+U99
+*both=%x[0,0]
+B01:%x[-1,0]/%x[0,0]
+B
+"""
+
+
+@pytest.mark.usefixtures("form")
+def test_what_was_selected_by_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(info, "_TOGETHER", 7)  # many small blocks
+    path = tmp_path / "m.mm"
+    template = Template.parse(LINES, "my.template")
+    chain = Chain(encoder=TemplateEncoder(template, label_column=1))
+    chain.prepare(TABLE, TAGS)
+    rng = np.random.default_rng(5)
+    w = rng.normal(size=chain.n_features) * (rng.random(chain.n_features) < 0.3)
+    weights = np.asarray(chain.pad(w.astype("float32"), "float32"))
+    save_tagger(path, chain, weights, META)
+    coef, transition, start, end, pairs = chain.unpack(weights)
+    parts = [*zip(chain.encoder.feature_names(), coef, strict=True)]
+    parts += [*zip(chain.encoder.pair_names(), pairs, strict=True)]
+    counts = {}
+    for name, part in parts:
+        line = {"U:w0=": 0, "U:w0,": 1, "*both": 4, "B01:": 5, "U99": 3}
+        k = next((k for begin, k in line.items() if name.startswith(begin)), 2)
+        n = np.count_nonzero(part)
+        features, total = counts.get(k, (0, 0))
+        counts[k] = (features + (n > 0), total + n)
+    found = information(capsys, path, "--selected")
+    assert found["selected"]["lines"] == [
+        {"line": text, "features": counts[k][0], "weights": counts[k][1]}
+        for k, text in enumerate(LINES.splitlines()[:6])
+    ]
+    of_label = np.count_nonzero(coef, axis=0) + np.count_nonzero(pairs, axis=(0, 1))
+    expected = dict(zip(chain.labels_, of_label.tolist(), strict=True))
+    assert found["selected"]["labels"] == [
+        {"label": label, "weights": expected[label]} for label in ("D", "N", "V")
+    ]
+    edges = sum(np.count_nonzero(part) for part in (transition, start, end))
+    assert found["selected"]["transitions"] == edges
+    assert found["n_nonzero"] == of_label.sum() + edges
+    assert "selected" not in information(capsys, path)
+    assert main(["info", str(path), "--selected"]) == 0
+    tables = capsys.readouterr().out.split("\n\nnot zero, by ")[1:]
+    assert [table.splitlines()[0] for table in tables] == ["line of the template", "label"]
+    rows = [line.split() for line in tables[0].splitlines()[2:]]
+    assert rows == [[*map(str, counts[k]), LINES.splitlines()[k]] for k in range(6)]
+    assert tables[1].splitlines()[2].split() == [str(expected["D"]), "D"]
+    assert tables[1].splitlines()[-1].split()[0] == str(edges)
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_selected_is_all_that_is_not_zero(tmp_path, capsys, kind):
+    path = tmp_path / "m.mm"
+    chain, matrix = save(path, kind)
+    found = information(capsys, path, "--selected")["selected"]
+    n = chain.encoder.n_sparse + chain.encoder.n_dense
+    of_label = np.count_nonzero(matrix[:n], axis=0)
+    columns = {label: k for k, label in enumerate(chain.labels_)}
+    assert [entry["label"] for entry in found["labels"]] == chain.classes_
+    for entry in found["labels"]:
+        assert entry["weights"] == of_label[columns[entry["label"]]]
+    assert found["transitions"] == np.count_nonzero(matrix[n:])
+    groups = {"function": ["w"], "strings": ["w"], "strings+dense": ["dense", "w"]}
+    if kind == "template":
+        expected = [line.text for line in WORDS_TEMPLATE.lines if line.unigram]
+    else:
+        expected = groups.get(kind, [])
+    assert [entry["line"] for entry in found["lines"]] == expected
+    if expected:
+        assert sum(entry["weights"] for entry in found["lines"]) == of_label.sum()
+        used = np.count_nonzero(matrix[:n].any(axis=1))
+        assert sum(entry["features"] for entry in found["lines"]) == used
+    assert main(["info", str(path), "--selected"]) == 0
+    assert ("not zero, by kind of feature" in capsys.readouterr().out) == (kind in groups)
+
+
+def test_groups_of_features_that_are_texts(tmp_path, capsys):
+    path = tmp_path / "m.mm"
+
+    def groups(names):
+        chain = Chain()
+        chain.prepare([[[name] for name in names]], [["N", "V"] * (len(names) // 2)])
+        save_tagger(path, chain, np.asarray(chain.pad(np.ones(chain.n_features), "float32")), {})
+        found = information(capsys, path, "--selected")["selected"]["lines"]
+        return {entry["line"]: (entry["features"], entry["weights"]) for entry in found}
+
+    assert groups(["w=a:b", "w:a=b", "w:c", "bias", ":x", "=y"]) == {
+        "": (2, 4), "bias": (1, 2), "w": (3, 6)
+    }  # fmt: skip
+    many = [f"{k}:x" for k in range(info.MOST_GROUPS)]
+    assert len(groups(many)) == info.MOST_GROUPS
+    assert groups([*many, "a", "b"]) == {}
+
+
+def test_lines_are_found_by_their_literals():
+    texts = ["U:a=%x[0,0]|%x[1,0]", "U:a=%x[0,0]", "U%x[0,0]%x[1,0].b", "U.b", "*"]
+    texts.append("Ux|%x[0,0]|y|y")
+    find = info._line_finder(list(Template.parse("\n".join(texts)).lines))
+    names = {"U:a=x|y": 0, "U:a=|": 0, "U:a=x": 1, "U:a=x.b": 1, "U:a=\n": 1, "U.b": 2, "Uxy.b": 2}
+    names |= {"*": 4, "Ux||y|y": 5, "Ux|y|y|y": 5, "Ux|y|y": None, "Ucb": None, "*x": None}
+    assert {name: find(name) for name in names} == names
+    # No name is looked at again and again.
+    lines = Template.parse("U:" + "%x[0,0]a" * 30).lines
+    assert info._line_finder(list(lines))("U:" + "a" * 10000 + "b") is None
+
+
+def test_a_name_that_fits_no_line(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "m.mm"
+    save(path, density=1.0)
+    monkeypatch.setattr(info, "_line_finder", lambda _: lambda _: None)
+    *lines, rest = information(capsys, path, "--selected")["selected"]["lines"]
+    assert all(entry["features"] == 0 for entry in lines)
+    assert rest["line"] is None
+    assert rest["features"] > 0
+    assert main(["info", str(path), "--selected"]) == 0
+    assert "(no line fits)" in capsys.readouterr().out
+
+
 def test_names_of_a_hashed_model_are_not_listed(tmp_path, capsys, monkeypatch):
     path = tmp_path / "m.mm"
     save(path, "hashed template", density=1.0)
     monkeypatch.setattr(TemplateEncoder, "feature_names", None)
-    assert information(capsys, path)["top"][0]["feature"].startswith("hash:")
+    found = information(capsys, path, "--selected")
+    assert found["top"][0]["feature"].startswith("hash:")
+    assert found["selected"]["lines"] == []
 
 
 def refused(capsys, *arguments):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.options import at_least
@@ -11,6 +11,7 @@ from maxmargin.cli.options import at_least
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from maxmargin.features.template import TemplateLine
     from maxmargin.io.tagger_file import TaggerModel
     from maxmargin.structures.chain import Chain
 
@@ -19,6 +20,7 @@ __all__ = ["configure", "run"]
 FEW_TRANSITIONS = 5  # that are shown if nobody asks for them
 TEMPLATE_LINES = 3  # that are shown of a template
 SHOWN_LABELS = 12
+MOST_GROUPS = 50  # of features that are texts; where there are more, they say nothing
 _TOGETHER = 1 << 22  # weights of a full matrix that are looked at at a time
 
 
@@ -41,11 +43,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--label", default=None, metavar="LABEL", help="list weights and transitions of this label"
     )
-    parser.add_argument(
+    alone = parser.add_mutually_exclusive_group()
+    alone.add_argument(
         "--template",
         action="store_true",
         help="print the template of the model and nothing else, as a file that --template of "
         "train takes",
+    )
+    alone.add_argument(
+        "--text",
+        nargs="?",
+        const="-",
+        default=None,
+        metavar="FILE",
+        help="write all weights that are not zero as a text, one a line, and nothing else; "
+        "without FILE, or with -, to standard output",
+    )
+    parser.add_argument(
+        "--selected",
+        action="store_true",
+        help="count the features and weights that are not zero, by line of the template and by "
+        "label",
     )
     parser.add_argument(
         "--transitions",
@@ -71,17 +89,18 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         ``n_features``, ``n_features_trained`` (None if the file does not tell), ``n_labels``,
         ``n_weights`` (of a full model), ``n_nonzero``, ``memory_bytes``, ``labels``,
         ``certificate``, ``training``, ``params``, ``template`` (its source), ``top``,
-        ``transitions``; with ``template`` also ``template_text``. The start of a sequence is the
-        ``from`` None, its end the ``to`` None.
+        ``transitions``; with ``template`` also ``template_text``, with ``selected`` also
+        ``selected`` and with ``text`` also ``text`` (``file`` and how many ``weights`` it got).
+        The start of a sequence is the ``from`` None, its end the ``to`` None.
 
     Raises
     ------
     ModelFormatError
         If the file is no model.
     ValueError
-        If there is no such label, or no template to print.
+        If there is no such label, no template to print, or the text would replace the model.
     OSError
-        If the file cannot be read.
+        If the model cannot be read, or the text not be written.
     """
     from maxmargin.io.container import read_container
     from maxmargin.io.tagger_file import KIND, load_tagger
@@ -101,7 +120,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     given = [meta.get(name) for name in ("training", "params")]
     training, params = (entry if isinstance(entry, dict) else {} for entry in given)
     few = options.top if options.transitions else min(options.top, FEW_TRANSITIONS)
-    wanted = options.json or not options.template
+    wanted = options.json or not (options.template or options.text is not None)
     n_features = chain.encoder.n_sparse + chain.encoder.n_dense
     L = chain.n_labels
     summary: dict[str, Any] = {
@@ -124,7 +143,14 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         "top": _top(model, options.top, label) if wanted else [],
         "transitions": _transitions(model, few, label) if wanted else [],
     }
-    if options.template:
+    if options.selected and wanted:
+        summary["selected"] = selected(model)
+    if options.text is not None:
+        from maxmargin.cli.model_text import write_text
+
+        _refuse_itself(options.model, options.text)
+        summary["text"] = {"file": options.text, "weights": write_text(options.text, model)}
+    elif options.template:
         assert template is not None
         summary["template_text"] = template.text
         if not options.json:
@@ -138,6 +164,14 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
 def _no_function(_: Any) -> Any:
     raise AssertionError("features are not made here")
+
+
+def _refuse_itself(model: str, text: str) -> None:
+    """Make sure that a text does not take the place of the model that it is of."""
+    from pathlib import Path
+
+    if text != "-" and Path(text).exists() and Path(text).samefile(model):
+        raise ValueError(f"--text {text}: is the model itself; expected another file")
 
 
 def _label_number(chain: Chain, wanted: str, path: str) -> int:
@@ -349,6 +383,149 @@ def _transitions(model: TaggerModel, k: int, label: int | None) -> list[dict[str
     ]
 
 
+# --- what was selected ---------------------------------------------------------------------------
+
+
+def selected(model: TaggerModel) -> dict[str, Any]:
+    """Count what is not zero: the features that a sparse model selected.
+
+    Parameters
+    ----------
+    model : TaggerModel
+        The model.
+
+    Returns
+    -------
+    dict
+        ``lines``, a list of ``line``, ``features`` and ``weights``: of a template all lines that
+        give features, those of pairs of labels included (a line None has the features that fit
+        none); of features that are texts what stands before the first ``:`` or ``=``, if there are
+        at most `MOST_GROUPS` such groups; else nothing. ``labels``, a list of ``label`` and
+        ``weights``, where the weights of a pair of labels count for the second. ``transitions``,
+        with those of start and end. The weights of all labels and the transitions together are all
+        weights that are not zero.
+    """
+    import numpy as np
+
+    chain = model.chain
+    encoder, L = chain.encoder, chain.n_labels
+    template = getattr(encoder, "template", None)
+    named = encoder.hash_bits is None and (template is not None or encoder.vocabulary is not None)
+    of_label = np.zeros(L, dtype=np.int64)
+    of_feature = np.zeros(encoder.n_sparse + encoder.n_dense if named else 0, dtype=np.int64)
+    for weights, features, labels in _blocks(model, None):
+        there = weights != 0
+        of_label += np.bincount(labels[there], minlength=L)
+        found = features[there]  # ascending
+        if named and len(found):
+            counts = np.bincount(found - found[0])
+            of_feature[found[0] : found[0] + len(counts)] += counts
+    edges = _tail(model)[encoder.n_dense :]
+    pairs = edges[L + 2 :] != 0  # a row is a pair feature and the label before
+    of_label += pairs.sum(axis=0)
+    of_pair = pairs.sum(axis=1).reshape(encoder.n_pair, L).sum(axis=1)
+    lines: list[dict[str, Any]] = []
+    if named and template is not None:
+        lines = _by_line(model, of_feature, of_pair)
+    elif named:
+        lines = _by_group(model, of_feature)
+    return {
+        "lines": lines,
+        "labels": [
+            {"label": label, "weights": int(of_label[column])}
+            for label, column in zip(chain.classes_, chain.class_columns_, strict=True)
+        ],
+        "transitions": int(np.count_nonzero(edges[: L + 2])),
+    }
+
+
+def _by_line(
+    model: TaggerModel, of_feature: NDArray[Any], of_pair: NDArray[Any]
+) -> list[dict[str, Any]]:
+    """Count features and weights for each line of the template."""
+    import numpy as np
+
+    from maxmargin.features.template_encoder import TemplateEncoder
+
+    encoder = model.chain.encoder
+    assert isinstance(encoder, TemplateEncoder)
+    every = encoder.template.lines
+    unigrams = [k for k, line in enumerate(every) if line.unigram]
+    bigrams = [k for k, line in enumerate(every) if line.bigram and line.commands]
+    nowhere = len(every)
+    features, weights = [0] * (nowhere + 1), [0] * (nowhere + 1)
+    known = ((encoder.unigrams, unigrams, of_feature), (encoder.bigrams, bigrams, of_pair))
+    for given, numbers, counts in known:
+        there = np.flatnonzero(counts)
+        find = _line_finder([every[k] for k in numbers])
+        names = given.names_of(there)
+        for name, count in zip(names, counts[there].tolist(), strict=True):
+            place = find(name)
+            line = nowhere if place is None else numbers[place]
+            features[line] += 1
+            weights[line] += count
+    listed = sorted({*unigrams, *bigrams}) + [nowhere] * (features[nowhere] > 0)
+    return [
+        {
+            "line": None if k == nowhere else every[k].text,
+            "features": features[k],
+            "weights": weights[k],
+        }
+        for k in listed
+    ]
+
+
+def _line_finder(lines: list[TemplateLine]) -> Callable[[str], int | None]:
+    """Return a function that finds the first line that can have given a name; None if none can.
+
+    A command may have become any text. Atomic groups take the first place where a literal fits,
+    which is as good as any later one: no name takes more than a few looks at it.
+    """
+    import re
+
+    choices = []
+    for line in lines:
+        literals = [""]  # with commands between them
+        behind_command = False
+        for piece in line.pieces:
+            if isinstance(piece, str):
+                literals[-1] = piece
+            elif not behind_command:  # commands side by side are as one
+                literals.append("")
+            behind_command = not isinstance(piece, str)
+        first, *others = literals
+        middle = "".join(f"(?>.*?{re.escape(text)})" for text in others[:-1])
+        last = f".*{re.escape(others[-1])}" if others else ""
+        choices.append(f"({re.escape(first)}{middle}{last})")
+    match = re.compile("|".join(choices), re.DOTALL).fullmatch
+
+    def find(name: str) -> int | None:
+        found = match(name)
+        return None if found is None or found.lastindex is None else found.lastindex - 1
+
+    return find
+
+
+def _by_group(model: TaggerModel, of_feature: NDArray[Any]) -> list[dict[str, Any]]:
+    """Count features and weights by what stands before the first : or = of a name."""
+    import numpy as np
+
+    from maxmargin.cli.model_text import names_of
+
+    there = np.flatnonzero(of_feature)
+    groups: dict[str, list[int]] = {}
+    for name, count in zip(names_of(model, there), of_feature[there].tolist(), strict=True):
+        group = groups.setdefault(name.partition(":")[0].partition("=")[0], [0, 0])
+        if len(groups) > MOST_GROUPS:
+            return []
+        group[0] += 1
+        group[1] += count
+    return [
+        {"line": key, "features": features, "weights": weights}
+        for key, (features, weights) in sorted(groups.items())
+    ]
+
+
 # --- words ----------------------------------------------------------------------------------------
 
 
@@ -416,6 +593,25 @@ def describe(summary: dict[str, Any], template_lines: list[str]) -> Iterator[str
             before = "(start)" if entry["from"] is None else _printable(entry["from"])
             behind = "(end)" if entry["to"] is None else _printable(entry["to"])
             yield f"  {entry['weight']:+10.4f}  {before} -> {behind}"
+    if "selected" in summary:
+        yield from _selected_words(summary["selected"], template=summary["template"] is not None)
+
+
+def _selected_words(found: dict[str, Any], *, template: bool) -> Iterator[str]:
+    """Put what was selected into tables."""
+    if found["lines"]:
+        yield ""
+        yield f"not zero, by {'line of the template' if template else 'kind of feature'}"
+        yield "    features     weights"
+        for entry in found["lines"]:
+            line = "(no line fits)" if entry["line"] is None else _printable(entry["line"])
+            yield f"  {entry['features']:10d}  {entry['weights']:10d}  {line}"
+    yield ""
+    yield "not zero, by label"
+    yield "     weights"
+    for entry in found["labels"]:
+        yield f"  {entry['weights']:10d}  {_printable(entry['label'])}"
+    yield f"  {found['transitions']:10d}  (transitions, with start and end)"
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
