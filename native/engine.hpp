@@ -220,6 +220,10 @@ class Engine {
   // Warm start under another regulariser: the multipliers stay.
   void relink(Link link) {
     weights_.set_link(link);
+    // What a part learned of the dual's curvature was learned under the old link.
+    for (Parts<T>& parts : parts_) {
+      for (Part<T>& part : parts) part.stiffness = 1;
+    }
     recount();
   }
 

@@ -211,8 +211,9 @@ def test_checkpoints_go_on_bit_for_bit(tmp_path):
         )
 
 
-def test_warm_starts_under_another_c_or_regulariser():
-    case = Case(6)
+@pytest.mark.parametrize("n", [4, 30])
+def test_warm_starts_under_another_c_or_regulariser(n):
+    case = Case(6, n=n, d=3 * n)
     options = {"dtype": "float64", "gap": 1e-6, "random_state": 0}
     warm = solve(case.problem, SDM(), C=0.5, regularizer=ElasticNet(0.1, 0.9), **options)
     nets = [ElasticNet(0.1, 0.9), L2(), ElasticNet(0.3, 0.4), ElasticNet(0.0, 2.0), L2()]

@@ -23,6 +23,7 @@ __all__ = ["main"]
 #: Subcommand -> (module, what it does in one line).
 COMMANDS = {
     "train": ("train", "learn a tagger from a file of tagged sequences"),
+    "path": ("path", "ever denser models, and the sparsest that is good enough"),
     "tag": ("tag", "tag a file, or standard input, with a model"),
     "eval": ("evaluate", "score a model on a tagged file, as conlleval does"),
     "info": ("info", "what a model holds: sizes, certificate, strongest weights"),

@@ -6,7 +6,7 @@ import argparse
 import itertools
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.cli.options import (
     add_reading,
@@ -19,7 +19,11 @@ from maxmargin.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from maxmargin.features.columns import LabelCodes
+    from maxmargin.solvers.base import Certificate
+    from maxmargin.structures.chain import Chain
     from maxmargin.training import Encoded, FitOptions, Outcome
 
 __all__ = ["configure", "run"]
@@ -30,6 +34,7 @@ examples:
   maxmargin train train.tsv.gz -m ner.mm --template ner -C 0.3 --valid dev.tsv.gz
   maxmargin train train.tsv -m m.mm --template my_template.txt --grid C=0.01,0.1,1 --cv 5
   maxmargin train items.txt --format crfsuite -m m.mm
+  maxmargin train train.tsv -m small.mm --nonzeros 5000 --debias
 
 Training minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) - w·(f(x_i, y_i) - f(x_i, y))] and ends when
 the duality gap, relative to that objective, is at most --gap: no model is better by more than that.
@@ -52,32 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m", "--model", metavar="MODEL", help="where to write the model (not needed with --cv)"
     )
-    parser.add_argument(
-        "--template",
-        metavar="NAME",
-        help="which features tokens get: words (default), pos, chunking, ner, a file, or a "
-        "Python function",
-    )
-    parser.add_argument(
-        "--min-count",
-        type=at_least(1),
-        default=1,
-        metavar="N",
-        help="leave out features that occur in fewer tokens (default: 1)",
-    )
-    parser.add_argument(
-        "--hash-bits",
-        type=at_least(1),
-        default=None,
-        metavar="B",
-        help="no list of features: each is one of 2^B by its hash, so that memory is fixed",
-    )
-    parser.add_argument(
-        "--allowed",
-        choices=("iob2", "iobes"),
-        default=None,
-        help="tag only with sequences of labels that this scheme allows",
-    )
+    add_features(parser)
     add_reading(parser)
     group = parser.add_argument_group("training")
     group.add_argument(
@@ -87,7 +67,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="C",
         help="weight of the errors against the size of the weights (default: 0.1)",
     )
-    group.add_argument(
+    sparse = group.add_mutually_exclusive_group()
+    sparse.add_argument(
         "--l1-ratio",
         type=number(0, 0.9999),
         default=0.0,
@@ -95,33 +76,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="elastic net R‖w‖₁ + (1-R)/2‖w‖² in place of ½‖w‖²: with 0.9, a model of a few "
         "thousand weights (default: 0)",
     )
-    group.add_argument(
-        "--gap",
-        type=number(0),
-        default=0.01,
-        metavar="G",
-        help="relative duality gap that ends training (default: 0.01)",
-    )
-    group.add_argument("--solver", default="sdm", metavar="NAME", help="algorithm (default: sdm)")
-    group.add_argument(
-        "--max-passes", type=at_least(1), default=1000, metavar="N", help="most passes"
-    )
-    group.add_argument(
-        "--time-limit",
-        type=number(0, open_low=True),
+    sparse.add_argument(
+        "--nonzeros",
+        type=at_least(1),
         default=None,
-        metavar="S",
-        help="most seconds of training",
+        metavar="N",
+        help="search the --l1-ratio that gives about N non-zero weights, and no more",
     )
     group.add_argument(
-        "--dtype",
-        choices=("float32", "float64"),
-        default="float32",
-        help="type of the weights (default: float32)",
+        "--debias",
+        action="store_true",
+        help="train once more with ½‖w‖² on the features that the elastic net left; each then has "
+        "a weight for every label",
     )
-    group.add_argument(
-        "--seed", type=at_least(0), default=0, metavar="N", help="of the order of visits (0)"
-    )
+    add_solving(group)
     group.add_argument(
         "--checkpoint", metavar="FILE", help="save the state of training here now and then"
     )
@@ -148,6 +116,67 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
+def add_features(parser: argparse.ArgumentParser) -> None:
+    """Add the options that tell which features tokens get, and which labels may follow."""
+    parser.add_argument(
+        "--template",
+        metavar="NAME",
+        help="which features tokens get: words (default), pos, chunking, ner, a file, or a "
+        "Python function",
+    )
+    parser.add_argument(
+        "--min-count",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="leave out features that occur in fewer tokens (default: 1)",
+    )
+    parser.add_argument(
+        "--hash-bits",
+        type=at_least(1),
+        default=None,
+        metavar="B",
+        help="no list of features: each is one of 2^B by its hash, so that memory is fixed",
+    )
+    parser.add_argument(
+        "--allowed",
+        choices=("iob2", "iobes"),
+        default=None,
+        help="tag only with sequences of labels that this scheme allows",
+    )
+
+
+def add_solving(group: Any, gap: float = 0.01) -> None:
+    """Add the options of every training to a group; `gap` is the default of ``--gap``."""
+    group.add_argument(
+        "--gap",
+        type=number(0),
+        default=gap,
+        metavar="G",
+        help=f"relative duality gap that ends training (default: {gap:g})",
+    )
+    group.add_argument("--solver", default="sdm", metavar="NAME", help="algorithm (default: sdm)")
+    group.add_argument(
+        "--max-passes", type=at_least(1), default=1000, metavar="N", help="most passes"
+    )
+    group.add_argument(
+        "--time-limit",
+        type=number(0, open_low=True),
+        default=None,
+        metavar="S",
+        help="most seconds of training",
+    )
+    group.add_argument(
+        "--dtype",
+        choices=("float32", "float64"),
+        default="float32",
+        help="type of the weights (default: float32)",
+    )
+    group.add_argument(
+        "--seed", type=at_least(0), default=0, metavar="N", help="of the order of visits (0)"
+    )
+
+
 def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     """Run the command.
 
@@ -166,24 +195,118 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     _check(options)
     clock = [time.perf_counter()]
 
-    from maxmargin.features.columns import ColumnTable
-    from maxmargin.regularizers import ElasticNet
     from maxmargin.solvers.interrupts import HeldInterrupt
-    from maxmargin.structures.chain import Chain
-    from maxmargin.training import Encoded, FitOptions
 
     Cs = _grid(options)
+    read = read_training(options)
+    clock.append(time.perf_counter())
+    chain, train, valid, weights = learn(*read, options)
+    clock.append(time.perf_counter())
+
+    fit_options = solving(options)
+    table: list[dict[str, Any]] = []
+    if options.cv is not None:
+        table = _cross_validation(chain, train, Cs, fit_options, options, weights=weights)
+        Cs = [max(table, key=lambda row: row["score"])["C"]]
+        if options.model is None:
+            return 0, {"cv": table, "C": Cs[0], "n_sequences": train.batch.n_sequences}
+    if options.nonzeros is not None:
+        outcomes = [_search(chain, train, fit_options, options, valid=valid, weights=weights)]
+    else:
+        outcomes = _train(chain, train, Cs, fit_options, options, valid=valid, weights=weights)
+    best = outcomes[0]
+    if valid is not None:
+        best = max(outcomes, key=_score)
+    sparse = _sparse_summary(best, options)
+    if options.debias and not sparse["interrupted"]:
+        sparse["selected"] = {"n_nonzero": sparse["n_nonzero"], "gap": best.certificate.gap}
+        best = _debias(chain, train, best, fit_options, options, valid=valid, weights=weights)
+        sparse["debiased"] = True
+    clock.append(time.perf_counter())
+
+    summary = {**sparse, **_summary(chain, train, best, options)}
+    if summary.pop("interrupted"):
+        summary["stop_reason"], summary["converged"] = "interrupted", False
+    summary["seconds_read"], summary["seconds_features"], summary["seconds_train"] = (
+        b - a for a, b in itertools.pairwise(clock)
+    )
+    if table:
+        summary["cv"] = table
+    if valid is not None:
+        summary["valid"] = best.report.to_dict() if best.report is not None else None
+        summary["valid_passes"] = best.scores
+        summary["best_pass"] = best.best_pass
+    if len(outcomes) > 1:
+        summary["grid"] = [
+            {"C": o.C, "gap": o.certificate.gap, "score": _score(o)} for o in outcomes
+        ]
+    with HeldInterrupt():  # a model that was trained is written
+        save_model(chain, best.weights, best.certificate, summary, options)
+    summary["seconds_write"] = time.perf_counter() - clock[-1]
+    summary["seconds_total"] = time.perf_counter() - clock[0]
+    summary["peak_rss_mb"] = peak_rss_mb()
+    if not options.quiet and not options.json:
+        _tell(summary, options)
+    return (130 if summary["stop_reason"] == "interrupted" else 0), summary
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def read_training(options: argparse.Namespace) -> tuple[Any, LabelCodes]:
+    """Read the file to learn from.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Which file, and how to read it.
+
+    Returns
+    -------
+    data : ColumnTable or Items
+        What is in the file, without the labels.
+    labels : LabelCodes
+        Its labels.
+    """
+    from maxmargin.features.columns import ColumnTable
+
     data: Any = read_data(options.train, options)
     if not isinstance(data, ColumnTable):
-        labels = data.label_codes
-    else:
-        if data.n_columns < 2:
-            raise ValueError(
-                f"{data.source}: found 1 column; expected at least 2, a feature and a label (a "
-                "file without labels cannot be learned from)"
-            )
-        data, labels = data.labelled(options.label_column)
-    clock.append(time.perf_counter())
+        return data, data.label_codes
+    if data.n_columns < 2:
+        raise ValueError(
+            f"{data.source}: found 1 column; expected at least 2, a feature and a label (a "
+            "file without labels cannot be learned from)"
+        )
+    return data.labelled(options.label_column)
+
+
+class Learned(NamedTuple):
+    """A chain that knows its features and labels, and the data of a training in numbers."""
+
+    chain: Chain
+    train: Encoded
+    valid: Encoded | None
+    weights: Any  # of the sequences; None: all the same
+
+
+def learn(data: Any, labels: LabelCodes, options: argparse.Namespace) -> Learned:
+    """Learn features and labels, and encode the training and validation data.
+
+    Parameters
+    ----------
+    data, labels
+        What `read_training` gave.
+    options : argparse.Namespace
+        With the options of `add_features` and ``valid``.
+
+    Returns
+    -------
+    Learned
+        All that training takes.
+    """
+    from maxmargin.structures.chain import Chain
+    from maxmargin.training import Encoded
 
     encoder = make_encoder(
         options.template,
@@ -202,58 +325,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     valid = None
     if options.valid is not None:
         valid = encode(chain, *read_labelled(chain, options.valid, options))
-    clock.append(time.perf_counter())
-
-    fit_options = FitOptions(
-        solver=options.solver,
-        regularizer=ElasticNet(l1_ratio=options.l1_ratio) if options.l1_ratio else None,
-        gap=options.gap,
-        max_passes=options.max_passes,
-        time_limit=options.time_limit,
-        dtype=options.dtype,
-        threads=options.threads,
-        seed=options.seed,
-        checkpoint=options.checkpoint,
-        resume=options.resume,
-    )
-    weights = getattr(data, "sequence_weight", None)
-    table: list[dict[str, Any]] = []
-    if options.cv is not None:
-        table = _cross_validation(chain, train, Cs, fit_options, options, weights=weights)
-        Cs = [max(table, key=lambda row: row["score"])["C"]]
-        if options.model is None:
-            return 0, {"cv": table, "C": Cs[0], "n_sequences": len(data)}
-    outcomes = _train(chain, train, Cs, fit_options, options, valid=valid, weights=weights)
-    best = outcomes[0]
-    if valid is not None:
-        best = max(outcomes, key=_score)
-    clock.append(time.perf_counter())
-
-    summary = _summary(chain, train, best, options)
-    summary["seconds_read"], summary["seconds_features"], summary["seconds_train"] = (
-        b - a for a, b in itertools.pairwise(clock)
-    )
-    if table:
-        summary["cv"] = table
-    if valid is not None:
-        summary["valid"] = best.report.to_dict() if best.report is not None else None
-        summary["valid_passes"] = best.scores
-        summary["best_pass"] = best.best_pass
-    if len(outcomes) > 1:
-        summary["grid"] = [
-            {"C": o.C, "gap": o.certificate.gap, "score": _score(o)} for o in outcomes
-        ]
-    with HeldInterrupt():  # a model that was trained is written
-        _save(chain, best, summary, options)
-    summary["seconds_write"] = time.perf_counter() - clock[-1]
-    summary["seconds_total"] = time.perf_counter() - clock[0]
-    summary["peak_rss_mb"] = peak_rss_mb()
-    if not options.quiet and not options.json:
-        _tell(summary, options)
-    return (130 if summary["stop_reason"] == "interrupted" else 0), summary
-
-
-# --- reading -------------------------------------------------------------------------------------
+    return Learned(chain, train, valid, getattr(data, "sequence_weight", None))
 
 
 def read_labelled(chain: Any, path: str, options: argparse.Namespace) -> tuple[Any, LabelCodes]:
@@ -318,8 +390,6 @@ def encode(chain: Any, data: Any, labels: LabelCodes) -> Encoded:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse what cannot work before any work is done."""
-    from pathlib import Path
-
     if options.model is None and options.cv is None:
         raise ValueError("-m MODEL is missing: where shall the model be written?")
     if options.grid is not None and options.valid is None and options.cv is None:
@@ -328,19 +398,46 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--resume needs --checkpoint FILE")
     if options.checkpoint is not None and (options.grid is not None or options.cv is not None):
         raise ValueError("--checkpoint is for one training; it does not go with --grid or --cv")
-    for name, what in ((options.model, "model"), (options.checkpoint, "checkpoint")):
+    several = [name for name in ("grid", "cv", "checkpoint") if getattr(options, name) is not None]
+    if options.nonzeros is not None and several:
+        raise ValueError(
+            f"--nonzeros is a search of its own; it does not go with --{several[0]}"
+        )
+    if options.debias and options.nonzeros is None and options.l1_ratio == 0:
+        raise ValueError("--debias needs --l1-ratio R or --nonzeros N to select features")
+    check_targets(
+        [(options.model, "model"), (options.checkpoint, "checkpoint")],
+        [options.train, options.valid],
+    )
+    from maxmargin.solvers import make_solver
+
+    make_solver(options.solver)
+
+
+def check_targets(
+    targets: Sequence[tuple[str | None, str]], sources: Sequence[str | None]
+) -> None:
+    """Refuse files that cannot be written, or that are read from.
+
+    Parameters
+    ----------
+    targets : sequence of (str or None, str)
+        Files to write, and what each is for; None: not asked for.
+    sources : sequence of str or None
+        Files that are read.
+    """
+    from pathlib import Path
+
+    for name, what in targets:
         if name is None:
             continue
         if Path(name).is_dir():
             raise ValueError(f"{name}: is a directory; expected a file for the {what}")
         if not Path(name).resolve().parent.is_dir():
             raise ValueError(f"{name}: there is no directory {Path(name).parent}")
-        for read in (options.train, options.valid):
+        for read in sources:
             if read is not None and Path(read).resolve() == Path(name).resolve():
                 raise ValueError(f"{name}: is read from; expected another file for the {what}")
-    from maxmargin.solvers import make_solver
-
-    make_solver(options.solver)
 
 
 def _grid(options: argparse.Namespace) -> list[float]:
@@ -360,6 +457,37 @@ def _grid(options: argparse.Namespace) -> list[float]:
 
 
 # --- training ------------------------------------------------------------------------------------
+
+
+def solving(options: argparse.Namespace) -> FitOptions:
+    """Return how to train, as the options of `add_solving` and further ones say.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Without ``l1_ratio`` and ``checkpoint``, the regulariser is L2 and nothing is saved.
+
+    Returns
+    -------
+    FitOptions
+        For `maxmargin.training` and `maxmargin.path`.
+    """
+    from maxmargin.regularizers import ElasticNet
+    from maxmargin.training import FitOptions
+
+    ratio = getattr(options, "l1_ratio", 0.0)
+    return FitOptions(
+        solver=options.solver,
+        regularizer=ElasticNet(l1_ratio=ratio) if ratio else None,
+        gap=options.gap,
+        max_passes=options.max_passes,
+        time_limit=options.time_limit,
+        dtype=options.dtype,
+        threads=options.threads,
+        seed=options.seed,
+        checkpoint=getattr(options, "checkpoint", None),
+        resume=getattr(options, "resume", False),
+    )
 
 
 def _train(
@@ -405,6 +533,84 @@ def _train(
         told=told,
         done=done,
     )
+
+
+def _search(
+    chain: Any,
+    train: Encoded,
+    fit_options: FitOptions,
+    options: argparse.Namespace,
+    *,
+    valid: Encoded | None,
+    weights: Any,
+) -> Outcome:
+    """Find the model of --nonzeros."""
+    from maxmargin.cli.progress import Progress
+    from maxmargin.path import search_nonzeros
+
+    lines: list[Progress] = []
+
+    def callbacks(ratio: float) -> list[Any]:
+        if not options.quiet:
+            lines.append(Progress(options.gap, f"l1_ratio={ratio:.4g}: "))
+        return lines[-1:]
+
+    def told(ratio: float, count: int) -> None:
+        if lines:
+            lines[-1].close()
+            note(f"l1_ratio={ratio:.4g}: {count} non-zero weights")
+
+    return search_nonzeros(
+        chain,
+        train,
+        options.C,
+        options.nonzeros,
+        fit_options,
+        valid=valid,
+        sample_weight=weights,
+        callbacks=callbacks,
+        told=told,
+    )
+
+
+def _debias(
+    chain: Any,
+    train: Encoded,
+    best: Outcome,
+    fit_options: FitOptions,
+    options: argparse.Namespace,
+    *,
+    valid: Encoded | None,
+    weights: Any,
+) -> Outcome:
+    """Re-fit the features of a sparse model."""
+    from maxmargin.cli.progress import Progress
+    from maxmargin.path import debias
+
+    lines = [] if options.quiet else [Progress(options.gap, "debias: ")]
+    outcome = debias(
+        chain, train, best, fit_options, valid=valid, sample_weight=weights, callbacks=lines
+    )
+    for line in lines:
+        line.close()
+    return outcome
+
+
+def _sparse_summary(best: Outcome, options: argparse.Namespace) -> dict[str, Any]:
+    """Return what there is to say of a model before it is re-fitted."""
+    import numpy as np
+
+    summary = {
+        "l1_ratio": getattr(best, "l1_ratio", options.l1_ratio),
+        "n_nonzero": int(np.count_nonzero(best.weights)),
+        "debiased": False,
+        "interrupted": getattr(best, "interrupted", False)
+        or best.result.stop_reason == "interrupted",
+    }
+    if options.nonzeros is not None:
+        tried = getattr(best, "tried", [])
+        summary["search"] = [{"l1_ratio": r, "n_nonzero": count} for r, count in tried]
+    return summary
 
 
 def _cross_validation(
@@ -465,7 +671,6 @@ def _summary(
         "n_weights": chain.n_features,
         "n_nonzero": int(np.count_nonzero(best.weights)),
         "solver": options.solver,
-        "l1_ratio": options.l1_ratio,
         "C": best.C,
         "passes": result.n_passes,
         "oracle_calls": history[-1].oracle_calls if len(history) else 0,
@@ -477,29 +682,41 @@ def _summary(
     }
 
 
-def _save(chain: Any, best: Outcome, summary: dict[str, Any], options: argparse.Namespace) -> None:
+def save_model(
+    chain: Chain,
+    weights: Any,
+    certificate: Certificate,
+    summary: dict[str, Any],
+    options: argparse.Namespace,
+) -> None:
+    """Write a model, and enter its name and size into the summary.
+
+    Parameters
+    ----------
+    chain : Chain
+        Prepared.
+    weights : array
+        The native weights.
+    certificate : Certificate
+        Of these weights.
+    summary : dict
+        Figures of the training.
+    options : argparse.Namespace
+        With the options of `add_features` and `add_solving`, and ``model``.
+    """
     from maxmargin.io.tagger_file import save_tagger, training_meta
 
-    settings = {
-        name: summary[name]
-        for name in ("n_sequences", "n_tokens", "n_features", "passes", "oracle_calls")
-    }
-    settings |= {
-        "seed": options.seed,
-        "l1_ratio": options.l1_ratio,
-        "converged": summary["converged"],
-        "stop_reason": summary["stop_reason"],
-    }
+    names = ["n_sequences", "n_tokens", "n_features", "passes", "oracle_calls", "l1_ratio"]
+    names += ["debiased", "converged", "stop_reason"]
+    settings = {name: summary[name] for name in names} | {"seed": options.seed}
     names = ["solver", "gap", "max_passes", "time_limit", "dtype"]
     names += ["min_count", "hash_bits", "allowed"]
-    params = {"C": best.C, **{name: getattr(options, name) for name in names}}
+    params = {"C": certificate.C, **{name: getattr(options, name) for name in names}}
     params["random_state"] = options.seed
-    meta = training_meta(
-        best.certificate, settings, params, file_format=options.format or "conll"
-    )
+    meta = training_meta(certificate, settings, params, file_format=options.format or "conll")
     if options.format == "conllu":
         meta["columns_conllu"] = options.columns
-    summary["model_bytes"] = save_tagger(options.model, chain, best.weights, meta)
+    summary["model_bytes"] = save_tagger(options.model, chain, weights, meta)
     summary["model"] = options.model
 
 
@@ -514,6 +731,14 @@ def _tell(summary: dict[str, Any], options: argparse.Namespace) -> None:
         f"{100 * summary['gap']:.2g} % of the optimum (C = {summary['C']:g}, "
         f"{summary['passes']} passes; {summary['stop_reason']})"
     )
+    if summary["l1_ratio"] > 0 or "search" in summary:
+        again = ""
+        if summary["debiased"]:
+            again = f"; {summary['selected']['n_nonzero']} before the features were fitted again"
+        print(
+            f"{summary['n_nonzero']} of {summary['n_weights']} weights are not zero (l1_ratio = "
+            f"{summary['l1_ratio']:.4g}{again})"
+        )
     if summary.get("valid"):
         valid = summary["valid"]
         f1 = "" if valid["f1"] is None else f", F1 {100 * valid['f1']:.2f}"

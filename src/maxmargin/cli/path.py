@@ -1,0 +1,247 @@
+"""``maxmargin path``: models from sparse to dense, and the sparsest that is good enough."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.cli.options import add_reading, add_threads, number
+from maxmargin.cli.train import (
+    add_features,
+    add_solving,
+    check_targets,
+    learn,
+    peak_rss_mb,
+    read_training,
+    save_model,
+    solving,
+)
+
+if TYPE_CHECKING:
+    from maxmargin.cli.progress import Progress
+    from maxmargin.path import Path, PathPoint
+
+__all__ = ["configure", "run"]
+
+EPILOG = """\
+examples:
+  maxmargin path train.tsv --valid dev.tsv --template ner
+  maxmargin path train.tsv --valid dev.tsv -m small.mm --max-loss 0.005 --plot path.svg
+  maxmargin path train.tsv --valid dev.tsv --ratios 0,0.3,0.6,0.9 --Cs 0.03,0.1
+
+Each model minimises R‖w‖₁ + (1-R)/2‖w‖² + C Σ_i ξ_i for an l1_ratio R; the larger it is, the more
+weights are exactly zero. Each training begins where the last one ended, in the order of --ratios
+and for each C in turn. Chosen is the model with the fewest weights among those whose score on
+--valid (F1 of chunks, or accuracy) is within --max-loss of the best.
+Ctrl-C ends the path after the pass under way; what is there is chosen from.
+"""
+
+#: Title, width and key of each column of the table.
+COLUMNS = (
+    ("l1_ratio", 8, "l1_ratio"),
+    ("C", 8, "C"),
+    ("non-zeros", 10, "n_nonzero"),
+    ("gap %", 7, "gap"),
+    ("accuracy", 9, "token_accuracy"),
+    ("F1", 7, "f1"),
+    ("seconds", 8, "seconds"),
+)
+
+
+def _several(name: str, convert: Callable[[str], float], expected: str) -> Callable[[str], Any]:
+    """Make a type for argparse: numbers between commas."""
+
+    def numbers(text: str) -> list[float]:
+        try:
+            return [convert(part) for part in text.split(",")]
+        except argparse.ArgumentTypeError:
+            raise argparse.ArgumentTypeError(
+                f"found {text!r}; expected {name} {expected} between commas"
+            ) from None
+
+    return numbers
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of the command.
+    """
+    parser.epilog = EPILOG
+    parser.add_argument("train", metavar="TRAIN", help="the file to learn from; - is a pipe")
+    parser.add_argument(
+        "--valid", metavar="FILE", required=True, help="the file on which models are scored"
+    )
+    parser.add_argument("-m", "--model", metavar="MODEL", help="where to write the chosen model")
+    parser.add_argument("--plot", metavar="FILE", help="draw scores over sizes to this SVG file")
+    add_features(parser)
+    add_reading(parser)
+    group = parser.add_argument_group("training")
+    group.add_argument(
+        "--ratios",
+        type=_several("l1_ratios", number(0, 0.9999), "from 0 to 0.9999"),
+        default=None,
+        metavar="R,...",
+        help="the l1_ratios, in the order of training (default: "
+        "0.99,0.97,0.95,0.9,0.8,0.7,0.5,0.3,0.1,0)",
+    )
+    weight = group.add_mutually_exclusive_group()
+    positive = number(0, open_low=True)
+    weight.add_argument(
+        "-C",
+        type=positive,
+        default=0.1,
+        metavar="C",
+        help="weight of the errors against the size of the weights (default: 0.1)",
+    )
+    weight.add_argument(
+        "--Cs",
+        type=_several("values of C", positive, "above 0"),
+        default=None,
+        metavar="C,...",
+        help="several such weights: a path for each, from the smallest on",
+    )
+    add_solving(group, gap=0.02)
+    add_threads(parser)
+    parser.add_argument(
+        "--max-loss",
+        type=number(0, 1),
+        default=0.01,
+        metavar="S",
+        help="share of the best score that a sparser model may lose (default: 0.01)",
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
+def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """Run the command.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        As `configure` describes them.
+
+    Returns
+    -------
+    int
+        Exit code: 0, or 130 after Ctrl-C (what was asked for is written).
+    dict
+        The table, the chosen model and sizes.
+    """
+    begin = time.perf_counter()
+    _check(options)
+
+    from maxmargin.path import RATIOS, path_points, regularization_path
+    from maxmargin.solvers.interrupts import HeldInterrupt
+
+    chain, train, valid, weights = learn(*read_training(options), options)
+    watch = _Watch(options)
+    path = regularization_path(
+        chain,
+        train,
+        path_points(options.ratios or RATIOS, options.Cs or [options.C]),
+        solving(options),
+        valid=valid,
+        sample_weight=weights,
+        callbacks=watch.callbacks,
+        told=watch.told,
+    )
+    chosen = path.choose(options.max_loss)
+    point = path.points[chosen]
+    summary: dict[str, Any] = {
+        "n_sequences": train.batch.n_sequences,
+        "n_tokens": train.batch.n_tokens,
+        "n_labels": chain.n_labels,
+        "n_features": chain.encoder.n_sparse + chain.encoder.n_dense,
+        "n_weights": chain.n_features,
+        "solver": options.solver,
+        **point.to_dict(),
+        "debiased": False,
+        "chosen": chosen,
+        "max_loss": options.max_loss,
+        "path": path.table(),
+    }
+    with HeldInterrupt():  # models that were trained are written
+        if options.model is not None:
+            save_model(chain, path.weights(chosen), point.certificate, summary, options)
+        if options.plot is not None:
+            from maxmargin.report.path_plot import plot_path
+
+            plot_path(path, options.plot, chosen=chosen)
+            summary["plot"] = options.plot
+    summary["seconds_total"] = time.perf_counter() - begin
+    summary["peak_rss_mb"] = peak_rss_mb()
+    if watch.talks:
+        _tell(path, chosen, options)
+    return (130 if path.interrupted else 0), summary
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse what cannot work before any work is done."""
+    import os
+
+    from maxmargin.solvers import make_solver
+
+    targets = [(options.model, "model"), (options.plot, "plot")]
+    check_targets(targets, [options.train, options.valid])
+    if options.model is not None and options.plot is not None:
+        model, plot = map(os.path.realpath, (options.model, options.plot))
+        if model == plot:
+            raise ValueError(f"{options.plot}: is the model; expected another file for the plot")
+    make_solver(options.solver)
+
+
+class _Watch:
+    """Shows passes on a terminal, and prints the table line by line."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.talks = not options.quiet and not options.json
+        self._options = options
+        self._line: Progress | None = None
+        self._begun = False
+
+    def callbacks(self, ratio: float, C: float) -> list[Any]:
+        from maxmargin.cli.progress import Progress
+
+        if self._options.quiet:
+            return []
+        self._line = Progress(self._options.gap, f"l1_ratio={ratio:g} C={C:g}: ")
+        return [self._line]
+
+    def told(self, point: PathPoint) -> None:
+        if self._line is not None:
+            self._line.close()
+        if not self.talks:
+            return
+        if not self._begun:
+            print("  ".join(title.rjust(width) for title, width, _ in COLUMNS))
+            self._begun = True
+        figures = point.to_dict()
+        cells = (_cell(key, figures[key]).rjust(width) for _, width, key in COLUMNS)
+        print("  ".join(cells), flush=True)
+
+
+def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if key in ("token_accuracy", "f1", "gap"):
+        return f"{100 * value:.2f}"
+    if key == "seconds":
+        return f"{value:.2f}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _tell(path: Path, chosen: int, options: argparse.Namespace) -> None:
+    point = path.points[chosen]
+    print(
+        f"chosen: l1_ratio {point.l1_ratio:g}, C = {point.C:g}: {point.n_nonzero} non-zero "
+        f"weights, at most {100 * options.max_loss:g} % below the best score"
+    )
+    for name in (options.model, options.plot):
+        if name is not None:
+            print(f"{name}: written")
