@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.demo import LENGTH, SIDE, Comparison, Image, Reading, day_of
+from maxmargin.report.svg import INK, svg_text
 
 __all__ = ["choose_dates", "draw_dates", "png_bytes", "write_picture"]
 
@@ -40,7 +41,6 @@ DATE_HEIGHT = IMAGE + 8 + 3 * LINE + 26
 ENLARGED = 8  # dots of a PNG per pixel of the scan, across and down
 
 FONT = "'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif"
-INK = "#1d1d1f"
 SOFT = "#63666b"
 RULE = "#d5d7da"
 WRONG = "#c2160c"
@@ -123,13 +123,13 @@ def draw_dates(comparisons: Sequence[Comparison], dates_each: int = 3) -> str:
     title = "Handwritten dates, read digit by digit and as a chain"
     body: list[str] = []
     y = MARGIN + 16
-    body.append(_text(MARGIN, y, title, size=24, weight="bold"))
+    body.append(svg_text(MARGIN, y, title, size=24, weight="bold"))
     y += 28
     about = (
         "Two models, the same pixels, the same solver. "
         "The chain also learns which digits follow each other in dates."
     )
-    body.append(_text(MARGIN, y, about, size=14, fill=SOFT))
+    body.append(svg_text(MARGIN, y, about, size=14, fill=SOFT))
     y += 24
     body += _legend(y)
     y += 20
@@ -142,11 +142,11 @@ def draw_dates(comparisons: Sequence[Comparison], dates_each: int = 3) -> str:
             y += DATE_HEIGHT
     body.append(_rule(y))
     y += 26
-    body.append(_text(MARGIN, y, "Certificates of the chains", size=14, weight="bold"))
+    body.append(svg_text(MARGIN, y, "Certificates of the chains", size=14, weight="bold"))
     for comparison in comparisons:
         y += 21
         line = f"{comparison.scans}: {comparison.chain.certificate}"
-        body.append(_text(MARGIN, y, line, size=13, kind="certificate"))
+        body.append(svg_text(MARGIN, y, line, size=13, kind="certificate"))
     height = y + MARGIN - 10
     return "\n".join(
         [
@@ -197,25 +197,6 @@ def write_picture(
         ) from error
 
 
-def _text(
-    x: float,
-    y: float,
-    content: str,
-    *,
-    size: int,
-    fill: str = INK,
-    weight: str = "normal",
-    anchor: str = "start",
-    kind: str = "",
-) -> str:
-    """Write a line of text; y is its base line."""
-    named = f" class={quoteattr(kind)}" if kind else ""
-    return (
-        f'<text{named} x="{x:g}" y="{y:g}" font-size="{size}" font-weight="{weight}" '
-        f'text-anchor="{anchor}" fill="{fill}">{escape(content)}</text>'
-    )
-
-
 def _rule(y: float) -> str:
     return f'<path d="M{MARGIN} {y:g}H{WIDTH - MARGIN}" stroke="{RULE}" fill="none"/>'
 
@@ -230,20 +211,20 @@ def _wrong_paper(center: float, base_line: float) -> str:
 
 def _legend(y: float) -> Iterable[str]:
     """Explain the marks."""
-    yield _text(MARGIN, y, "Readings:", size=14, fill=SOFT)
-    yield _text(MARGIN + 84, y, "7", size=17, anchor="middle")
-    yield _text(MARGIN + 98, y, "right", size=14, fill=SOFT)
+    yield svg_text(MARGIN, y, "Readings:", size=14, fill=SOFT)
+    yield svg_text(MARGIN + 84, y, "7", size=17, anchor="middle")
+    yield svg_text(MARGIN + 98, y, "right", size=14, fill=SOFT)
     yield _wrong_paper(MARGIN + 160, y)
-    yield _text(MARGIN + 160, y, "7", size=17, fill=WRONG, weight="bold", anchor="middle")
-    yield _text(MARGIN + 182, y, "wrong", size=14, fill=SOFT)
+    yield svg_text(MARGIN + 160, y, "7", size=17, fill=WRONG, weight="bold", anchor="middle")
+    yield svg_text(MARGIN + 182, y, "wrong", size=14, fill=SOFT)
     shown = "Shown first: dates that only the chain read right"
-    yield _text(WIDTH - MARGIN, y, shown, size=14, fill=SOFT, anchor="end")
+    yield svg_text(WIDTH - MARGIN, y, shown, size=14, fill=SOFT, anchor="end")
 
 
 def _heading(comparison: Comparison, y: float) -> Iterable[str]:
     """Open a section: which scans, and how much of them was read right."""
     yield _rule(y - 6)
-    yield _text(MARGIN, y + 24, comparison.scans, size=18, weight="bold")
+    yield svg_text(MARGIN, y + 24, comparison.scans, size=18, weight="bold")
     number = len(comparison.truth)
     lines = (
         f"{comparison.n_train} dates to learn from, {number} to read;",
@@ -251,20 +232,20 @@ def _heading(comparison: Comparison, y: float) -> Iterable[str]:
         f"{int(comparison.only_single.sum())} only the single digits",
     )
     for k, line in enumerate(lines):
-        yield _text(MARGIN, y + 45 + 18 * k, line, size=13, fill=SOFT)
+        yield svg_text(MARGIN, y + 45 + 18 * k, line, size=13, fill=SOFT)
     columns = WIDTH - MARGIN - 130, WIDTH - MARGIN
     for x, name in zip(columns, ("digits right", "dates right"), strict=True):
-        yield _text(x, y + 24, name, size=13, fill=SOFT, anchor="end")
+        yield svg_text(x, y + 24, name, size=13, fill=SOFT, anchor="end")
     models = (
         ("each digit by itself", comparison.single, "normal"),
         ("the date as a chain", comparison.chain, "bold"),
     )
     for k, (name, reading, weight) in enumerate(models):
         base_line = y + 47 + 22 * k
-        yield _text(columns[0] - 110, base_line, name, size=14, weight=weight, anchor="end")
+        yield svg_text(columns[0] - 110, base_line, name, size=14, weight=weight, anchor="end")
         for x, rate in zip(columns, comparison.rates(reading), strict=True):
             share = f"{100 * rate:.1f} %"
-            yield _text(x, base_line, share, size=16, weight=weight, anchor="end", kind="rate")
+            yield svg_text(x, base_line, share, size=16, weight=weight, anchor="end", kind="rate")
 
 
 def _date(comparison: Comparison, i: int, y: float) -> Iterable[str]:
@@ -284,12 +265,12 @@ def _date(comparison: Comparison, i: int, y: float) -> Iterable[str]:
         wrong = digits != truth
         base_line = y + IMAGE + 6 + LINE * (k + 1) - 4
         fill = SOFT if reading is None else INK
-        yield _text(FIRST - 16, base_line, name, size=13, fill=SOFT, anchor="end")
+        yield svg_text(FIRST - 16, base_line, name, size=13, fill=SOFT, anchor="end")
         for left, digit, is_wrong in zip(lefts, digits, wrong, strict=True):
             center = left + IMAGE / 2
             if is_wrong:
                 yield _wrong_paper(center, base_line)
-            yield _text(
+            yield svg_text(
                 center,
                 base_line,
                 str(digit),
@@ -301,7 +282,7 @@ def _date(comparison: Comparison, i: int, y: float) -> Iterable[str]:
             )
         remark = _in_words(truth) if reading is None else _remark(digits, int(wrong.sum()))
         colour = WRONG if wrong.any() else SOFT
-        yield _text(REMARKS, base_line, remark, size=13, fill=colour)
+        yield svg_text(REMARKS, base_line, remark, size=13, fill=colour)
     yield "</g>"
 
 

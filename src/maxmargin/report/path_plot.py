@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
+from maxmargin.report.svg import INK, svg_text
+
 if TYPE_CHECKING:
     from maxmargin.path import Path
 
@@ -24,7 +26,6 @@ TICKS = 6  # steps of the score, about
 LABEL = 16  # height of a line of labels
 
 FONT = "'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif"
-INK = "#1d1d1f"
 SOFT = "#63666b"
 RULE = "#e3e5e8"
 CHOSEN = "#c2160c"
@@ -95,7 +96,7 @@ def draw_path(path: Path | Sequence[dict[str, Any]], chosen: int | None = None) 
     title = f"{score} on the validation data over non-zero weights"
     axes = _Axes(table)
     body = [
-        _text(LEFT, 34, title, size=18, weight="bold"),
+        svg_text(LEFT, 34, title, size=18, weight="bold"),
         *axes.draw(f"{score} in %"),
         *_lines(table, axes),
         *_points(table, axes, chosen),
@@ -145,17 +146,17 @@ class _Axes:
             y = self.y(tick / 100)
             yield _path(f"M{LEFT} {y:.1f}H{right}", RULE)
             label = f"{tick:.{decimals}f}"
-            yield _text(LEFT - 8, y + 4, label, size=12, fill=SOFT, anchor="end", kind="y")
+            yield svg_text(LEFT - 8, y + 4, label, size=12, fill=SOFT, anchor="end", kind="y")
         for power in range(self.first, self.last + 1):
             x = self.x(10**power)
             yield _path(f"M{x:.1f} {TOP}V{bottom}", RULE)
             label = f"{10**power:,}".replace(",", "\u202f")
-            yield _text(x, bottom + 18, label, size=12, fill=SOFT, anchor="middle", kind="x")
+            yield svg_text(x, bottom + 18, label, size=12, fill=SOFT, anchor="middle", kind="x")
         yield _path(f"M{LEFT} {TOP}V{bottom}H{right}", INK)
         middle = (LEFT + right) / 2
         about = "non-zero weights; the l1_ratio beside each point"
-        yield _text(middle, bottom + 44, about, size=13, anchor="middle")
-        yield _text(LEFT, TOP - 12, name, size=13)
+        yield svg_text(middle, bottom + 44, about, size=13, anchor="middle")
+        yield svg_text(LEFT, TOP - 12, name, size=13)
 
 
 def _lines(table: Sequence[dict[str, Any]], axes: _Axes) -> Iterable[str]:
@@ -168,7 +169,7 @@ def _lines(table: Sequence[dict[str, Any]], axes: _Axes) -> Iterable[str]:
         if len(places) > 1:
             yield _path("M" + "L".join(places), colour, width=1.5)
         x = WIDTH - RIGHT - 90 * (len(Cs) - k - 1)
-        yield _text(x, TOP - 12, f"C = {C:g}", size=13, fill=colour, anchor="end", kind="C")
+        yield svg_text(x, TOP - 12, f"C = {C:g}", size=13, fill=colour, anchor="end", kind="C")
 
 
 def _points(
@@ -195,7 +196,7 @@ def _points(
             while any(abs(x - other) < 34 and abs(at - line) < LABEL - 2 for other, line in taken):
                 at += LABEL
         taken.append((x, at))
-        yield _text(
+        yield svg_text(
             x,
             at,
             f"{row['l1_ratio']:g}",
@@ -216,22 +217,3 @@ def _round_step(step: float) -> float:
 
 def _path(shape: str, colour: str, width: float = 1) -> str:
     return f'<path d="{shape}" stroke="{colour}" stroke-width="{width:g}" fill="none"/>'
-
-
-def _text(
-    x: float,
-    y: float,
-    content: str,
-    *,
-    size: int,
-    fill: str = INK,
-    weight: str = "normal",
-    anchor: str = "start",
-    kind: str = "",
-) -> str:
-    """Write a line of text; y is its base line."""
-    named = f" class={quoteattr(kind)}" if kind else ""
-    return (
-        f'<text{named} x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" '
-        f'text-anchor="{anchor}" fill="{fill}">{escape(content)}</text>'
-    )
