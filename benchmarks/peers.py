@@ -507,6 +507,8 @@ The seconds beside them depend on that machine.
   words are in memory, and maxmargin makes the features and tags. From a *feature file*: Vowpal
   Wabbit reads finished features and tags; the loading of its model is subtracted. A ratio below 1
   is slower than maxmargin: on the same strings, or from its columns with one thread.
+- Two threads need both cores, and what else ran then shows; `benchmarks/tagging.py` measures what a
+  second thread brings, by turns, with nothing else running.
 - CRFsuite has its default parameters but for the number of epochs. F1 is that of conlleval.
 """
 
