@@ -1,9 +1,8 @@
 // Python bindings of the dual engine.
-#include <chrono>
 #include <variant>
 
-#include "bindings.hpp"
 #include "engine_state.hpp"
+#include "polling.hpp"
 #include "problem.hpp"
 #include "python_structure.hpp"
 
@@ -20,24 +19,25 @@ class PythonProblemHandle final : public Problem {
   const Structure<float>* single_precision() override { return nullptr; }
   const Structure<double>* double_precision() override { return &structure_; }
   void narrow(const double*, float*) override {}  // trains in 8-byte weights only
+  void widen(const float*, double*) override {}
 
  private:
   PythonStructure structure_;
 };
 
-using Order = Array<std::uint32_t>;
-
 // An engine of either precision, with the calls that Python makes.
 class EngineHandle {
  public:
-  EngineHandle(Problem& problem, double C, bool single, bool factored, double rho1, double rho2) : problem_(problem) {
+  EngineHandle(Problem& problem, double C, bool single, bool factored, double rho1, double rho2, double nu)
+      : problem_(problem), nu_(nu) {
     require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
+    require(std::isfinite(nu) && nu >= 0.0, "nu must be finite and not negative, got " + std::to_string(nu));
     check_link(rho1, rho2);
     const auto make = [&]<class T>(T) {
       const Structure<T>* structure = problem.structure<T>();
       require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
       structure->require_truth();
-      engine_ = std::make_unique<Engine<T>>(*structure, C, factored, Link{rho1, rho2});
+      engine_ = std::make_unique<Engine<T>>(*structure, C, factored, link_for(C, rho1, rho2));
     };
     if (single) {
       make(float{});
@@ -46,34 +46,17 @@ class EngineHandle {
     }
   }
 
-  // Without the GIL; looks for signals and the deadline now and then.
   template <class Call>
   auto run(std::optional<double> seconds, Call&& call) {
-    std::optional<nb::python_error> pending;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds.value_or(1e9));
-    auto result = std::visit([&](auto& engine) {
-      engine->poll = [&] {
-        nb::gil_scoped_acquire gil;
-        if (PyErr_CheckSignals() != 0) pending.emplace();
-        return pending.has_value() || std::chrono::steady_clock::now() > deadline;
-      };
-      struct Reset {
-        decltype(engine) e;
-        ~Reset() { e->poll = nullptr; }
-      } reset{engine};
-      nb::gil_scoped_release release;
-      return call(*engine);
-    }, engine_);
-    if (pending) throw nb::python_error(std::move(*pending));
-    return result;
+    return std::visit([&](auto& engine) { return run_polled(engine->loop, seconds, [&] { return call(*engine); }); }, engine_);
   }
 
   PassResult exact_pass(Order order, const PassOptions& options, std::optional<double> seconds) {
-    check_order(order);
+    check_order(order, problem_.n_examples());
     return run(seconds, [&](auto& engine) { return engine.exact_pass({order.data(), order.shape(0)}, options); });
   }
   PassResult cached_pass(Order order, const PassOptions& options, std::optional<double> seconds) {
-    check_order(order);
+    check_order(order, problem_.n_examples());
     return run(seconds, [&](auto& engine) { return engine.cached_pass({order.data(), order.shape(0)}, options); });
   }
   PassResult collect_pass(int threads, std::optional<double> seconds) {
@@ -91,6 +74,17 @@ class EngineHandle {
   double conjugate() const {
     return std::visit([](const auto& e) { return e->weights().conjugate(); }, engine_);
   }
+  // D at the present multipliers, counted anew.
+  double dual() const {
+    return std::visit([](const auto& e) { return e->dual(); }, engine_);
+  }
+  void beta_step() {
+    std::visit([](auto& e) { e->beta_step(); }, engine_);
+  }
+  double unsettled() const {
+    return std::visit([](const auto& e) { return e->weights().unsettled(); }, engine_);
+  }
+  double nu() const { return nu_; }
   std::pair<double, double> link() const {
     return std::visit([](const auto& e) { return std::pair(e->weights().link().rho1, e->weights().link().rho2); }, engine_);
   }
@@ -102,12 +96,16 @@ class EngineHandle {
   }
   void rescale(double C) {
     require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
-    std::visit([&](auto& e) { e->rescale(C); }, engine_);
+    std::visit([&](auto& e) {
+      const Link link = e->weights().link();
+      e->rescale(C);
+      if (nu_ > 0.0) e->relink(link_for(C, link.rho1, link.rho2));
+    }, engine_);
   }
 
   void relink(double rho1, double rho2) {
     check_link(rho1, rho2);
-    std::visit([&](auto& e) { e->relink(Link{rho1, rho2}); }, engine_);
+    std::visit([&](auto& e) { e->relink(link_for(e->C(), rho1, rho2)); }, engine_);
   }
 
   // Primal and dual in 8-byte arithmetic, w rebuilt from the multipliers. The engine goes on with
@@ -125,6 +123,21 @@ class EngineHandle {
       using T = std::decay_t<decltype(*e->weights().data())>;
       return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(e->weights().data(), {e->weights().size()}, self));
     }, handle.engine_);
+  }
+
+  // Copies: u = C Σ α Δf, and the β of w = (u - β) / ρ₂ where it has a cost-to-move.
+  nb::object sums() const {
+    return std::visit([](const auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      return to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
+    }, engine_);
+  }
+  nb::object beta() const {
+    return std::visit([](const auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      const T* beta = e->weights().beta();
+      return to_numpy(beta == nullptr ? std::vector<T>() : std::vector<T>(beta, beta + e->weights().size()));
+    }, engine_);
   }
 
   nb::dict size() const {
@@ -156,6 +169,7 @@ class EngineHandle {
       d["running"] = to_numpy(std::vector<double>{e->running().first, e->running().second});
       using T = std::decay_t<decltype(*e->weights().data())>;
       d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
+      if (e->weights().lagging()) d["beta"] = to_numpy(std::vector<T>(e->weights().beta(), e->weights().beta() + e->weights().size()));
       return d;
     }, engine_);
   }
@@ -183,9 +197,16 @@ class EngineHandle {
       require(weights.size() == e->weights().size(), "the checkpoint does not fit this problem: expected " +
               std::to_string(e->weights().size()) + " weights, found " + std::to_string(weights.size()));
       for (const T w : weights) require(std::isfinite(w), "the checkpoint holds a weight that is not finite");
+      std::vector<T> beta;
+      if (e->weights().lagging()) {
+        take(d, "beta", beta);
+        require(beta.size() == weights.size(), "the checkpoint's beta does not fit its weights");
+        for (const T b : beta) require(std::isfinite(b), "the checkpoint holds a beta that is not finite");
+      }
       e->parts() = restore_parts(s, *problem_.structure<T>(), e->factored());
       std::copy(weights.begin(), weights.end(), e->weights().sums());
       e->weights().relink();
+      if (e->weights().lagging()) e->weights().follow(beta.data());
       e->set_running(running[0], running[1]);
     }, engine_);
   }
@@ -204,9 +225,9 @@ class EngineHandle {
     require(std::isfinite(rho2) && rho2 > 0.0, "rho2 must be positive and finite, got " + std::to_string(rho2));
   }
 
-  void check_order(const Order& order) const {
-    const std::size_t n = problem_.n_examples();
-    for (std::size_t k = 0; k < order.shape(0); ++k) require(order.data()[k] < n, "an example in the order is out of range");
+  // With the r of (IV.14) that goes with ν.
+  Link link_for(double C, double rho1, double rho2) const {
+    return {rho1, rho2, nu_ * C * rho2 / (1.0 + nu_ * C * rho2)};
   }
 
   template <class T>
@@ -215,7 +236,9 @@ class EngineHandle {
     const bool gil_needed = !exact->thread_safe();
     std::optional<nb::gil_scoped_release> release;
     if (!gil_needed) release.emplace();
-    Weights<double> w(exact->n_weights(), engine.weights().link());
+    // β at its fixed point, whatever its cost-to-move: the best w that these multipliers have.
+    const Link link = engine.weights().link();
+    Weights<double> w(exact->n_weights(), Link{link.rho1, link.rho2});
     engine.rebuild(*exact, w);
     const double penalty = w.penalty(), conjugate = w.conjugate();
     double hinge = 0.0;
@@ -229,12 +252,14 @@ class EngineHandle {
     });
     for (const double v : value) hinge += v;
     problem_.copy_weights(w, engine.weights());
+    if (engine.weights().lagging()) engine.weights().follow();
     engine.recount();
     const double C = engine.C();
     return {penalty + C * hinge, C * engine.expected_loss() - conjugate};
   }
 
   Problem& problem_;
+  double nu_;  // cost-to-move of β
   std::variant<std::unique_ptr<Engine<float>>, std::unique_ptr<Engine<double>>> engine_;
 };
 
@@ -246,15 +271,17 @@ void bind_engine(nb::module_& m) {
   nb::class_<PassOptions>(m, "PassOptions")
       .def("__init__",
            [](PassOptions* self, double tau, double tau_inner, double tau_relative, int max_smo,
-              int rounds, double relaxation, bool recombine, double min_violation, bool prune) {
+              int rounds, double relaxation, bool recombine, double min_violation, bool prune,
+              double mu, bool beta_steps) {
              require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0 && min_violation >= 0, "tolerances must not be negative");
+             require(mu >= 0 && std::isfinite(mu), "mu must not be negative");
              require(relaxation > 0 && relaxation < 2, "relaxation must be between 0 and 2");
              require(max_smo >= 1 && rounds >= 1, "max_smo and rounds must be at least 1");
-             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune};
+             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps};
            },
            nb::kw_only(), "tau"_a = 0.0, "tau_inner"_a = 0.0, "tau_relative"_a = 0.0,
            "max_smo"_a = 1000, "rounds"_a = 1, "relaxation"_a = 1.0, "recombine"_a = false,
-           "min_violation"_a = 0.0, "prune"_a = true);
+           "min_violation"_a = 0.0, "prune"_a = true, "mu"_a = 0.0, "beta_steps"_a = true);
 
   nb::class_<PassResult>(m, "PassResult")
       .def_ro("gap", &PassResult::gap)
@@ -272,8 +299,8 @@ void bind_engine(nb::module_& m) {
       .def_ro("interrupted", &PassResult::interrupted);
 
   nb::class_<EngineHandle>(m, "Engine")
-      .def(nb::init<Problem&, double, bool, bool, double, double>(), "problem"_a, "C"_a, "single"_a = true,
-           "factored"_a = true, "rho1"_a = 0.0, "rho2"_a = 1.0, nb::keep_alive<1, 2>())
+      .def(nb::init<Problem&, double, bool, bool, double, double, double>(), "problem"_a, "C"_a, "single"_a = true,
+           "factored"_a = true, "rho1"_a = 0.0, "rho2"_a = 1.0, "nu"_a = 0.0, nb::keep_alive<1, 2>())
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("collect_pass", &EngineHandle::collect_pass, "threads"_a = 1, "seconds"_a = nb::none())
@@ -281,6 +308,12 @@ void bind_engine(nb::module_& m) {
       .def("expected_loss", &EngineHandle::expected_loss)
       .def("penalty", &EngineHandle::penalty)
       .def("conjugate", &EngineHandle::conjugate)
+      .def("dual", &EngineHandle::dual)
+      .def("objective", [](EngineHandle& e, int threads) { return e.penalty() + e.C() * e.hinge(threads); }, "threads"_a = 1)
+      .def("beta_step", &EngineHandle::beta_step)
+      .def("unsettled", &EngineHandle::unsettled)
+      .def("sums", &EngineHandle::sums)
+      .def("beta", &EngineHandle::beta)
       .def("certify", &EngineHandle::certify, "threads"_a = 1)
       .def("rescale", &EngineHandle::rescale, "C"_a)
       .def("relink", &EngineHandle::relink, "rho1"_a, "rho2"_a)
@@ -289,6 +322,7 @@ void bind_engine(nb::module_& m) {
       .def("size", &EngineHandle::size)
       .def_prop_ro("C", &EngineHandle::C)
       .def_prop_ro("link", &EngineHandle::link)
+      .def_prop_ro("nu", &EngineHandle::nu)
       .def_prop_ro("factored", &EngineHandle::factored)
       .def("solves", [](const EngineHandle& self, const Problem& problem) { return self.problem() == &problem; }, "problem"_a)
       .def_prop_ro("weights", &EngineHandle::weights);

@@ -80,7 +80,20 @@ class Chain final : public Structure<T> {
 
   const ChainData& data() const { return data_; }
   std::size_t n_labels() const { return L_; }
-  std::size_t row_size() const { return Lp_; }
+  std::size_t row_size() const override { return Lp_; }
+  void rows_read(std::size_t i, std::vector<std::size_t>& rows) const override {
+    rows.clear();
+    const std::size_t first = std::size_t(data_.offsets[i]), end = std::size_t(data_.offsets[i + 1]);
+    if (!data_.indptr.empty()) {
+      const std::size_t from = std::size_t(data_.indptr[first]), to = std::size_t(data_.indptr[end]);
+      rows.assign(data_.indices.begin() + std::ptrdiff_t(from), data_.indices.begin() + std::ptrdiff_t(to));
+    }
+    for (std::size_t row = data_.n_sparse; row < data_.row_pair(); ++row) rows.push_back(row);
+    if (!pairs_) return;
+    for (std::size_t k = std::size_t(data_.pair_indptr[first]); k < std::size_t(data_.pair_indptr[end]); ++k) {
+      for (std::size_t l = 0; l < L_; ++l) rows.push_back(data_.row_pair() + data_.pair_indices[k] * L_ + l);
+    }
+  }
   std::size_t n_examples() const override { return data_.size(); }
   std::size_t n_weights() const override { return data_.n_rows() * Lp_; }
 
@@ -555,10 +568,11 @@ class Chain final : public Structure<T> {
   // S[t][l] += loss of label l at token t.
   void augment(Scratch& ws, std::size_t i) const {
     const std::size_t first = std::size_t(data_.offsets[i]);
+    const T scale = T(ws.loss_scale);
     for (std::size_t t = 0; t < data_.length(i); ++t) {
       T* row = ws.S.data() + t * Lp_;
       const std::size_t truth = std::size_t(data_.labels[first + t]);
-      const T weight = data_.token_weight != nullptr ? T(data_.token_weight[first + t]) : T(1);
+      const T weight = data_.token_weight != nullptr ? scale * T(data_.token_weight[first + t]) : scale;
       if (data_.cost == nullptr) {
         row[truth] -= weight;  // one less for the truth is one more for the others
       } else {

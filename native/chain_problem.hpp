@@ -23,14 +23,8 @@ class ChainProblem final : public Problem {
   std::uint64_t fingerprint() const override;
   const Structure<float>* single_precision() override { return chain<float>(); }
   const Structure<double>* double_precision() override { return chain<double>(); }
-  void narrow(const double* from, float* to) override {
-    const std::size_t L = data_.n_labels;
-    const std::size_t wide = padded_labels<double>(L), slim = padded_labels<float>(L);
-    for (std::size_t row = 0; row < data_.n_rows(); ++row) {
-      const double* source = from + row * wide;
-      std::copy(source, source + L, to + row * slim);
-    }
-  }
+  void narrow(const double* from, float* to) override { repad(from, to); }
+  void widen(const float* from, double* to) override { repad(from, to); }
   const ChainData& data() const { return data_; }
 
   template <class T>
@@ -47,6 +41,14 @@ class ChainProblem final : public Problem {
   }
 
  private:
+  template <class From, class To>
+  void repad(const From* from, To* to) const {
+    const std::size_t L = data_.n_labels, old = padded_labels<From>(L), fresh = padded_labels<To>(L);
+    for (std::size_t row = 0; row < data_.n_rows(); ++row) {
+      for (std::size_t l = 0; l < L; ++l) to[row * fresh + l] = static_cast<To>(from[row * old + l]);
+    }
+  }
+
   ChainData data_;
   std::vector<nb::object> owners_;  // keep the arrays alive
   std::unique_ptr<Chain<float>> single_;

@@ -13,12 +13,9 @@
 //   cached_pass   a step on each part from what is kept, no oracle       (moves w)
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cmath>
-#include <functional>
 
-#include "parallel.hpp"
+#include "example_loop.hpp"
 #include "part.hpp"
 #include "smo.hpp"
 
@@ -34,6 +31,8 @@ struct PassOptions {
   bool recombine = false;    // cached_pass: look for new planes among pieces of the kept ones
   double min_violation = 0.0;  // cached_pass: leave out parts whose last violation was below this
   bool prune = true;         // drop planes whose multiplier is zero after a step
+  double mu = 0.0;           // cost-to-move of the multipliers (SAP)
+  bool beta_steps = true;    // with a cost-to-move of β: it takes a step after every visit
 };
 
 struct PassResult {
@@ -66,9 +65,26 @@ struct PassResult {
 template <class T>
 class Engine {
  public:
+  using Workspace = typename Structure<T>::Workspace;
+  using Fresh = typename Structure<T>::Fresh;
+
+  // What one thread needs.
+  struct Lane {
+    explicit Lane(const Structure<T>& structure) : ws(structure.workspace()) {}
+    std::unique_ptr<Workspace> ws;
+    PlaneRouter<T> router;
+    std::vector<CodeView> views;
+    std::vector<double> F, row, before, coef;
+    std::vector<Code> code;
+    std::vector<std::uint32_t> survivors;
+    double top = 0.0, mean = 0.0, low = 0.0;  // of the part last stepped on: max F, Σ α F, min_{α>0} F
+  };
+  ExampleLoop<T, Lane> loop;
+
   Engine(const Structure<T>& structure, double C, bool factored, Link link = {})
-      : structure_(structure), C_(C), factored_(factored), weights_(structure.n_weights(), link),
-        parts_(structure.n_examples()), hinge_(structure.n_examples()), lane_(structure) {}
+      : loop(structure), structure_(structure), C_(C), factored_(factored),
+        weights_(structure.n_weights(), link, structure.row_size()), parts_(structure.n_examples()),
+        hinge_(structure.n_examples()) {}
 
   std::size_t n_examples() const { return parts_.size(); }
   double C() const { return C_; }
@@ -78,14 +94,11 @@ class Engine {
   std::vector<Parts<T>>& parts() { return parts_; }
   const std::vector<Parts<T>>& parts() const { return parts_; }
 
-  // Asked now and then during a pass; true ends the pass after the current example.
-  std::function<bool()> poll;
-
   PassResult exact_pass(std::span<const std::uint32_t> order, const PassOptions& options) {
     PassResult result;
-    structure_.weights_changed(*lane_.ws);
+    structure_.weights_changed(*loop.first.ws);
     for (std::size_t at = 0; at < order.size(); ++at) {
-      if (stop(result)) break;
+      if (loop.stop(result)) break;
       if (at + 2 < order.size()) {
         for (const Part<T>& part : parts_[order[at + 1]]) prefetch_part(part);
         const Parts<T>& later = parts_[order[at + 2]];
@@ -93,18 +106,28 @@ class Engine {
       }
       const std::size_t i = order[at];
       for (int round = 0; round < options.rounds; ++round) {
-        if (!exact_visit(i, round == 0, options, result)) break;
+        catch_up(i);
+        const bool moved = exact_visit(i, round == 0, options, result);
+        if (options.beta_steps) weights_.tick();
+        if (!moved) break;
       }
       drop_idle(parts_[i]);
     }
+    if (weights_.lagging()) weights_.refresh_all();
     return result;
+  }
+
+  // One step of β in all coordinates, on its own.
+  void beta_step() {
+    weights_.tick();
+    if (weights_.lagging()) weights_.refresh_all();
   }
 
   // The oracle at one w. New planes get their place, and the true gap follows from the sum of the
   // hinges alone: with E = Σ α l, D = C E - Ω, P - D = C (E + Σ max F) - 2 D. (Examples that have
   // weights have them in both sums.)
   PassResult collect_pass(int threads) {
-    PassResult result = over_examples(
+    PassResult result = loop.template run<PassResult>(
         threads, [&](Lane& lane, std::size_t i, std::size_t end, PassResult& share) {
           if (i + 4 < end) {  // the parts of other shares belong to other threads
             const Parts<T>& later = parts_[i + 4];
@@ -135,7 +158,7 @@ class Engine {
 
   PassResult cached_pass(std::span<const std::uint32_t> order, const PassOptions& options) {
     PassResult result;
-    structure_.weights_changed(*lane_.ws);
+    structure_.weights_changed(*loop.first.ws);
     queue_.clear();
     for (std::size_t at = 0; at < order.size(); ++at) {
       if (at + 8 < order.size()) prefetch(&parts_[order[at + 8]]);
@@ -148,7 +171,7 @@ class Engine {
       }
     }
     for (std::size_t at = 0; at < queue_.size(); ++at) {
-      if (stop(result)) break;
+      if (loop.stop(result)) break;
       // A visit is short and reads memory at random, so what later visits need is fetched in
       // stages, each of which reads what the stage before it fetched.
       ahead(at + 16, [&](std::size_t, const Part<T>& part) { prefetch_range(&part, sizeof part); });
@@ -156,14 +179,17 @@ class Engine {
       ahead(at + 2, [&](std::size_t i, const Part<T>& part) {
         structure_.prefetch_part(i, part.index, weights_.data());
       });
+      catch_up(queue_[at].first);
       cached_visit(queue_[at].first, *queue_[at].second, options, result);
+      if (options.beta_steps) weights_.tick();
     }
+    if (weights_.lagging()) weights_.refresh_all();
     return result;
   }
 
   // Σ_i max_y F_i(y) at the present w; nothing is changed.
   double hinge(int threads) {
-    const PassResult result = over_examples(threads, [&](Lane& lane, std::size_t i, std::size_t, PassResult&) {
+    const PassResult result = loop.template run<PassResult>(threads, [&](Lane& lane, std::size_t i, std::size_t, PassResult&) {
       const double F = structure_.oracle(*lane.ws, i, weights_.data()).F;
       hinge_[i] = structure_.example_weight(i) * std::max(F, 0.0);
     });
@@ -214,6 +240,7 @@ class Engine {
   void rescale(double C) {
     C_ = C;
     rebuild(structure_, weights_);
+    weights_.relink();
     recount();
   }
 
@@ -248,55 +275,13 @@ class Engine {
  private:
   double C_of(std::size_t i) const { return C_ * structure_.example_weight(i); }
 
-  using Workspace = typename Structure<T>::Workspace;
-  using Fresh = typename Structure<T>::Fresh;
-
-  // What one thread needs.
-  struct Lane {
-    explicit Lane(const Structure<T>& structure) : ws(structure.workspace()) {}
-    std::unique_ptr<Workspace> ws;
-    PlaneRouter<T> router;
-    std::vector<CodeView> views;
-    std::vector<double> F, row, before, coef;
-    std::vector<Code> code;
-    std::vector<std::uint32_t> survivors;
-    double top = 0.0, mean = 0.0, low = 0.0;  // of the part last stepped on: max F, Σ α F, min_{α>0} F
-  };
-
-  // Run f(lane, i, end of the share, result) over all examples, in contiguous shares so that the result does not depend on timing.
-  template <class F>
-  PassResult over_examples(int threads, F&& f) {
-    const std::size_t n = n_examples();
-    const std::size_t shares = structure_.thread_safe() ? n_shares(threads, n) : 1;
-    while (lanes_.size() + 1 < shares) lanes_.push_back(std::make_unique<Lane>(structure_));
-    std::vector<PassResult> results(shares);
-    std::atomic<bool> halt{false};
-    run_shares(shares, [&](std::size_t share) {
-      Lane& lane = share == 0 ? lane_ : *lanes_[share - 1];
-      structure_.weights_changed(*lane.ws);
-      const std::size_t end = n * (share + 1) / shares;
-      for (std::size_t i = n * share / shares; i < end; ++i) {
-        if (share == 0 && stop(results[share])) halt = true;
-        if (halt.load(std::memory_order_relaxed)) {
-          results[share].interrupted = true;
-          break;
-        }
-        f(lane, i, end, results[share]);
-      }
-    });
-    PassResult total;
-    for (const PassResult& r : results) total.add(r);
-    return total;
-  }
-
-  bool stop(PassResult& result) {
-    // The clock costs less than a visit, but not nothing.
-    if (!poll || (structure_.thread_safe() && n_examples() > 1000 && (++polled_ & 15) != 0)) return false;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_poll_ < std::chrono::milliseconds(50)) return false;
-    last_poll_ = now;
-    if (poll()) result.interrupted = true;
-    return result.interrupted;
+  // Bring the weights that an example reads up to date with the β of the steps made so far.
+  void catch_up(std::size_t i) {
+    if (!weights_.lagging()) return;
+    structure_.rows_read(i, rows_);
+    bool moved = false;
+    for (const std::size_t row : rows_) moved = weights_.refresh(row) || moved;
+    if (moved) structure_.weights_changed(*loop.first.ws);
   }
 
   template <class F>
@@ -317,21 +302,21 @@ class Engine {
   // round; with several parts, those behind the first see the w that the ones before it moved.
   bool exact_visit(std::size_t i, bool first, const PassOptions& options, PassResult& result) {
     if (structure_.example_weight(i) == 0.0) return false;
-    const Found found = structure_.oracle(*lane_.ws, i, weights_.data());
+    const Found found = structure_.oracle(*loop.first.ws, i, weights_.data());
     ++result.oracle_calls;
     result.work += structure_.oracle_work(i);
     if (found.truth && parts_[i].empty()) return false;
     const std::int64_t known = result.added;
-    if (!found.truth) add_found(lane_, i, result);
+    if (!found.truth) add_found(loop.first, i, result);
     if (!first && result.added == known) return false;
     bool fresh = true;  // the workspace still holds the scores under the present w
     double top = 0.0, mean = 0.0, low = 0.0;
     for (Part<T>& part : parts_[i]) {
-      margins(lane_, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
-      if (step(lane_, i, part, options, result)) fresh = false;
-      top += lane_.top;
-      mean += lane_.mean;
-      low += lane_.low;
+      margins(loop.first, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
+      if (step(loop.first, i, part, options, result)) fresh = false;
+      top += loop.first.top;
+      mean += loop.first.mean;
+      low += loop.first.low;
     }
     if (first) {
       // An oracle may be worse than what is kept (rounding, or a user's approximation).
@@ -354,22 +339,22 @@ class Engine {
 
   void cached_visit(std::size_t i, Part<T>& part, const PassOptions& options, PassResult& result) {
     if (!options.recombine || part.set.all_codes().size() > kRecombineWords) {
-      margins(lane_, i, part, Fresh::kNo);
+      margins(loop.first, i, part, Fresh::kNo);
     } else {
-      const Found found = structure_.recombine(*lane_.ws, i, weights_.data(), part.index);
-      margins(lane_, i, part, Fresh::kRecombine);
+      const Found found = structure_.recombine(*loop.first.ws, i, weights_.data(), part.index);
+      margins(loop.first, i, part, Fresh::kRecombine);
       if (!found.truth) {
         double cached = 0.0;
-        for (const double f : lane_.F) cached = std::max(cached, f);
-        if (found.F > cached + kSame * std::abs(cached) && part.set.find(lane_.ws->code) == part.set.size()) {
-          add_plane(structure_, *lane_.ws, i, part, CodeView(lane_.ws->code), lane_.views, lane_.row);
-          lane_.F.push_back(found.F);
+        for (const double f : loop.first.F) cached = std::max(cached, f);
+        if (found.F > cached + kSame * std::abs(cached) && part.set.find(loop.first.ws->code) == part.set.size()) {
+          add_plane(structure_, *loop.first.ws, i, part, CodeView(loop.first.ws->code), loop.first.views, loop.first.row);
+          loop.first.F.push_back(found.F);
           ++result.added;
-          result.work += structure_.gram_work(lane_.ws->code, part.set.all_codes());
+          result.work += structure_.gram_work(loop.first.ws->code, part.set.all_codes());
         }
       }
     }
-    step(lane_, i, part, options, result);
+    step(loop.first, i, part, options, result);
   }
 
   void margins(Lane& lane, std::size_t i, const Part<T>& part, Fresh fresh) {
@@ -411,20 +396,21 @@ class Engine {
     // The link moves w by at most 1/ρ₂ of what u moves: with that curvature the quadratic model of
     // the dual lies below it (and is it, for L2), so that what the model gains, the dual gains.
     // Where most weights stay zero the dual is far flatter than that, so the share of the curvature
-    // that the last step met is taken, and a step that went too far is taken back.
-    const bool exact_model = weights_.link().identity();
+    // that the last step met is taken, and a step that went too far is taken back. (With a
+    // cost-to-move of β the model is the paper's: w moves with u while β rests.)
+    const bool exact_model = weights_.link().identity(), adaptive = !exact_model && !weights_.lagging();
     const double curvature = C * double(part.stiffness) / (weights_.link().rho2 * options.relaxation);
-    const int steps = smo(m, part.set.gram(), part.set.stride(), curvature,
+    const int steps = smo(m, part.set.gram(), part.set.stride(), curvature, options.mu,
                           std::max(options.tau_inner, options.tau_relative * (top - low)),
                           options.max_smo, alpha, F);
     if (steps == 0) return false;
     // With δ the step and F' the gradient that SMO left under the relaxed curvature C/(ρ₂ω),
-    // Kδ/ρ₂ = ω (F - F') / C, so that the gain Σ δF - C/2 δ'Kδ of the dual / C needs no K.
+    // Kδ/ρ₂ = ω (F - F' - μδ) / C, so that the gain Σ δF - C/2 δ'Kδ of the dual / C needs no K.
     double linear = 0.0, bend = 0.0;
     for (std::size_t k = 0; k < m; ++k) {
       const double delta = alpha[k] - lane.before[k];
       linear += delta * lane.coef[k];
-      bend += options.relaxation * delta * (lane.coef[k] - F[k]);
+      bend += options.relaxation * delta * (lane.coef[k] - F[k] - options.mu * delta);
     }
     double share = 1.0;
     if (linear < 0.5 * bend) {
@@ -445,6 +431,8 @@ class Engine {
     double gain = C * share * (linear - 0.5 * share * bend);
     if (!exact_model) {
       gain = C_ * (loss_ - before_loss) - weights_.take_change();
+    }
+    if (adaptive) {
       if (gain < 0.0) {
         for (std::size_t k = 0; k < m; ++k) {
           lane.coef[k] = -lane.coef[k];
@@ -495,11 +483,8 @@ class Engine {
   std::vector<Parts<T>> parts_;
   double loss_ = 0.0, dual_ = 0.0;  // Σ α l and D, kept up to date step by step
   std::vector<double> hinge_;       // max F of each example at the last w that was looked at
-  Lane lane_;
-  std::vector<std::unique_ptr<Lane>> lanes_;  // of further threads
   std::vector<std::pair<std::size_t, Part<T>*>> queue_;
-  std::uint32_t polled_ = 0;
-  std::chrono::steady_clock::time_point last_poll_{};
+  std::vector<std::size_t> rows_;
 };
 
 }  // namespace mm

@@ -22,6 +22,9 @@ class Problem {
   // Narrow an array of 8-byte weights to an engine's own; layouts may be padded differently.
   virtual void narrow(const double* from, float* to) = 0;
 
+  // The other way round.
+  virtual void widen(const float* from, double* to) = 0;
+
   // Give an engine weights that were rebuilt: w and the sums it comes from.
   void copy_weights(const Weights<double>& from, Weights<float>& to) {
     narrow(from.sums(), to.sums());

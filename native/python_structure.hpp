@@ -39,6 +39,8 @@ class PythonStructure final : public Structure<double> {
     nb::gil_scoped_acquire gil;
     // A copy with an owner: the user may keep it, and the engine goes on changing its own.
     auto* kept = new std::vector<double>(w, w + n_weights_);
+    // The user's loss cannot be scaled; a w that is as much smaller has the same argmax.
+    if (ws.loss_scale != 1.0) for (double& x : *kept) x /= ws.loss_scale;
     const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
     const nb::ndarray<nb::numpy, const double, nb::ndim<1>> copy(kept->data(), {n_weights_}, owner);
     const nb::tuple answer = nb::cast<nb::tuple>(oracle_(i, copy));
@@ -56,7 +58,7 @@ class PythonStructure final : public Structure<double> {
     std::copy(indices.data(), indices.data() + n, ws.code.begin() + 2);
     for (std::size_t k = 0; k < n; ++k) store(ws.code.data() + 2 + n + 2 * k, values.data()[k]);
     if (!valid(i, ws.code)) throw BadInput("the oracle's plane of example " + std::to_string(i) + " is not a sparse vector");
-    found.F = loss - dot(ws.code, w);
+    found.F = ws.loss_scale * loss - dot(ws.code, w);
     return found;
   }
 

@@ -1,7 +1,8 @@
 // Algorithm 2 of the sequential dual method: SMO on the multipliers of one block.
 //
-//   max over δ   Σ_k δ_k F_k - C/2 δ'Kδ    s.t.  Σ_k δ_k = 0,  α_k + δ_k >= 0
+//   max over δ   Σ_k δ_k F_k - C/2 δ'Kδ - μ/2 δ'δ    s.t.  Σ_k δ_k = 0,  α_k + δ_k >= 0
 //
+// μ is the cost-to-move of the SAP paper's α-SUB (IV.13), 0 in all other methods.
 // F_k is the gradient at the current w. On return F holds the gradient after the step, and alpha
 // the new multipliers. Step (4.6) with the C and the running quantities of the errata.
 #pragma once
@@ -15,8 +16,8 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Returns the number of steps taken.
 template <class K>
-int smo(std::size_t m, const K* gram, std::size_t stride, double C, double tolerance, int max_steps,
-        double* alpha, double* F) {
+int smo(std::size_t m, const K* gram, std::size_t stride, double C, double mu, double tolerance,
+        int max_steps, double* alpha, double* F) {
   int steps = 0;
   for (; steps < max_steps; ++steps) {
     // (4.3) the maximal violating pair
@@ -33,7 +34,7 @@ int smo(std::size_t m, const K* gram, std::size_t stride, double C, double toler
     if (!(violation > tolerance) || p == q) break;  // (4.5)
     const K* Kp = gram + p * stride;
     const K* Kq = gram + q * stride;
-    const double curvature = C * (double(Kp[p]) + double(Kq[q]) - 2.0 * double(Kp[q]));
+    const double curvature = C * (double(Kp[p]) + double(Kq[q]) - 2.0 * double(Kp[q])) + 2.0 * mu;
     // (4.6), clipped so that alpha[q] stays non-negative
     double delta = alpha[q];
     const bool emptied = !(violation < curvature * delta);
@@ -42,6 +43,8 @@ int smo(std::size_t m, const K* gram, std::size_t stride, double C, double toler
     alpha[q] = emptied ? 0.0 : alpha[q] - delta;
     const double move = C * delta;
     for (std::size_t k = 0; k < m; ++k) F[k] -= move * (double(Kp[k]) - double(Kq[k]));
+    F[p] -= mu * delta;
+    F[q] += mu * delta;
   }
   return steps;
 }

@@ -34,6 +34,7 @@ class Structure {
   struct Workspace {
     virtual ~Workspace() = default;
     std::vector<Code> code;  // the output that the last oracle() or recombine() found
+    double loss_scale = 1.0;  // the oracle takes so many times the loss
   };
 
   virtual ~Structure() = default;
@@ -55,6 +56,11 @@ class Structure {
 
   // The weights changed outside of accumulate(): forget everything derived from them.
   virtual void weights_changed(Workspace&) const {}
+
+  // Weights come in rows of this many, of which an example reads all or none ...
+  virtual std::size_t row_size() const { return n_weights(); }
+  // ... and these are the rows that example i may read.
+  virtual void rows_read(std::size_t /*i*/, std::vector<std::size_t>& rows) const { rows.assign(1, 0); }
 
   // argmax_y F_i(y).
   virtual Found oracle(Workspace& ws, std::size_t i, const T* w) const = 0;

@@ -20,22 +20,27 @@ if TYPE_CHECKING:
     from maxmargin.features.template import Template
     from maxmargin.io.columns import read_columns
     from maxmargin.metrics import evaluate
-    from maxmargin.regularizers import L2, ElasticNet
-    from maxmargin.solvers import SDM, Certificate, History
+    from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball
+    from maxmargin.solvers import LP, SAP, SDM, Certificate, ExtraGradient, History, Subgradient
     from maxmargin.structures import Chain, Structure, StructureReport, check_structure
 
     __version__: str
 
 __all__ = [
+    "L1",
     "L2",
+    "LP",
+    "SAP",
     "SDM",
     "Certificate",
     "Chain",
     "ColumnTable",
     "ConvergenceWarning",
     "ElasticNet",
+    "ExtraGradient",
     "FileFormatError",
     "History",
+    "L1Ball",
     "MaxMarginError",
     "ModelFormatError",
     "NotCompatibleError",
@@ -44,6 +49,7 @@ __all__ = [
     "Structure",
     "StructureError",
     "StructureReport",
+    "Subgradient",
     "Template",
     "__version__",
     "check_structure",
@@ -69,8 +75,8 @@ _HOMES = {
     "features.template": ("Template",),
     "io.columns": ("read_columns",),
     "metrics": ("evaluate",),
-    "regularizers": ("L2", "ElasticNet"),
-    "solvers": ("SDM", "Certificate", "History"),
+    "regularizers": ("L1", "L1Ball", "L2", "ElasticNet"),
+    "solvers": ("LP", "SAP", "SDM", "Certificate", "ExtraGradient", "History", "Subgradient"),
     "structures": ("Chain", "Structure", "StructureReport", "check_structure"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

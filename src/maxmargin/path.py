@@ -24,9 +24,8 @@ from maxmargin.training import Encoded, FitOptions, Outcome, fit, main_score, re
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from maxmargin._native import Engine
     from maxmargin.metrics import TagReport
-    from maxmargin.solvers.base import Certificate
+    from maxmargin.solvers.base import Certificate, Machine
     from maxmargin.structures.chain import Chain
 
 __all__ = [
@@ -267,7 +266,7 @@ def regularization_path(
         raise ValueError("a path has no points; expected at least one pair (l1_ratio, C)")
     problem = chain.encoded_problem(data.batch, data.codes, sample_weight=sample_weight)
     made: list[PathPoint] = []
-    engine: Engine | None = None
+    engine: Machine | None = None
     for net, ratio, C in nets:
         begin = time.perf_counter()
         own = dataclasses.replace(options, regularizer=net)
@@ -380,7 +379,7 @@ def search_nonzeros(
     problem = chain.encoded_problem(data.batch, data.codes, sample_weight=sample_weight)
     best: SparseOutcome | None = None
     tried: list[tuple[float, int]] = []
-    engine: Engine | None = None
+    engine: Machine | None = None
     low, high = 0.0, MAX_RATIO  # too dense, as far as is known; sparse enough
     interrupted = False
     ratio = 0.5

@@ -3,6 +3,9 @@
 Every dual method here keeps u = C Σ α Δf; a regulariser Ω owns the link w = link(u), which is the
 gradient of its conjugate Ω*, and the value Ω(w) in the primal Ω(w) + C Σ ξ_i. The links are in
 ``native/weights.hpp``.
+
+`L1` and `L1Ball` have no link: the dual does not say what w is. They belong to solvers that keep
+a w of their own (``maxmargin.solvers.primal``) and get a bound from `Regularizer.dual_bound`.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from numpy.typing import NDArray
 
 from maxmargin.errors import NotCompatibleError
 
-__all__ = ["L2", "ElasticNet", "Regularizer", "make_regularizer"]
+__all__ = ["L1", "L2", "ElasticNet", "L1Ball", "Regularizer", "make_regularizer"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,44 @@ class Regularizer:
         rho1, rho2 = self.link
         w = weights.astype(np.float64, copy=False)
         return rho1 * float(np.abs(w).sum()) + 0.5 * rho2 * float(w @ w)
+
+    def dual_bound(self, u: NDArray[Any], loss: float) -> float:
+        """Return a lower bound of the primal from any multipliers.
+
+        With multipliers α, u = C Σ α Δf and loss = C Σ α l, no primal is below loss - Ω*(u). The
+        same holds of s α, the rest of each example's mass going to its truth; the best s between
+        0 and 1 is taken.
+
+        Parameters
+        ----------
+        u : array
+            C Σ α Δf.
+        loss : float
+            C Σ α l.
+
+        Returns
+        -------
+        float
+            The bound; at least 0.
+        """
+        rho1, rho2 = self.link
+        size = np.sort(np.abs(u.astype(np.float64, copy=False)))[::-1]
+        size = size[size > rho1]
+        # s loss - Σ max(s |u| - ρ₁, 0)² / 2ρ₂ is concave in s: bisect its slope.
+        low, high = 0.0, 1.0
+        if self._slope(size, loss, 1.0) < 0:
+            for _ in range(60):
+                middle = 0.5 * (low + high)
+                if self._slope(size, loss, middle) > 0:
+                    low = middle
+                else:
+                    high = middle
+        excess = np.maximum(high * size - rho1, 0)
+        return max(0.0, high * loss - float(excess @ excess) / (2 * rho2))
+
+    def _slope(self, size: NDArray[Any], loss: float, s: float) -> float:
+        rho1, rho2 = self.link
+        return loss - float(np.maximum(s * size - rho1, 0) @ size) / rho2
 
 
 @dataclass(frozen=True)
@@ -101,7 +142,8 @@ class ElasticNet(Regularizer):
         if rho2 == 0:
             raise ValueError(
                 "rho2 is 0 (l1_ratio 1): that is a linear program, which the dual engine does not "
-                "solve; take a small rho2, for example l1_ratio=0.99"
+                'solve. Take regularizer=L1() with solver="lp" (small problems only), or a small '
+                "rho2, for example l1_ratio=0.99"
             )
         if not (math.isfinite(rho2) and rho2 > 0):
             raise ValueError(f"rho2 is {rho2}; expected a finite number above 0")
@@ -112,6 +154,63 @@ class ElasticNet(Regularizer):
     def link(self) -> tuple[float, float]:
         """The ρ₁ and ρ₂ of the native link."""
         return self.rho1, self.rho2
+
+
+@dataclass(frozen=True)
+class L1(Regularizer):
+    """ρ₁‖w‖₁ alone, a linear program (OP3 of the SAP paper): for "lp" and "extragradient".
+
+    Parameters
+    ----------
+    rho1 : float
+        Weight of ‖w‖₁; positive.
+    nonnegative : bool
+        Allow no negative weights (OP4).
+    """
+
+    rho1: float = 1.0
+    nonnegative: bool = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.rho1) and self.rho1 > 0):
+            raise ValueError(f"rho1 is {self.rho1}; expected a finite number above 0")
+
+    def penalty(self, weights: NDArray[Any]) -> float:
+        """Return ρ₁‖w‖₁; infinity for a negative weight where none is allowed."""
+        if self.nonnegative and weights.size and weights.min() < 0:
+            return math.inf
+        return self.rho1 * float(np.abs(weights.astype(np.float64, copy=False)).sum())
+
+    def dual_bound(self, u: NDArray[Any], loss: float) -> float:
+        """Return s·loss, with the largest s up to 1 for which no |s·u_j| exceeds ρ₁."""
+        most = float(u.max(initial=0) if self.nonnegative else np.abs(u).max(initial=0))
+        return max(0.0, loss * min(1.0, self.rho1 / most) if most > 0 else loss)
+
+
+@dataclass(frozen=True)
+class L1Ball(Regularizer):
+    """‖w‖₁ <= radius as a constraint (II.7 of the SAP paper), for the solver "subgradient".
+
+    Parameters
+    ----------
+    radius : float
+        Largest sum of the sizes of all weights. The smaller, the fewer weights.
+    """
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.radius) and self.radius > 0):
+            raise ValueError(f"radius is {self.radius}; expected a finite number above 0")
+
+    def penalty(self, weights: NDArray[Any]) -> float:
+        """Return 0 in the ball, which rounding may miss by a hair, and infinity outside."""
+        norm = float(np.abs(weights.astype(np.float64, copy=False)).sum())
+        return 0.0 if norm <= self.radius * (1 + 1e-5) else math.inf
+
+    def dual_bound(self, u: NDArray[Any], loss: float) -> float:
+        """Return loss - radius·max|u_j|, or 0 if that is more."""
+        return max(0.0, loss - self.radius * float(np.abs(u).max(initial=0)))
 
 
 def make_regularizer(regularizer: Regularizer | str | None) -> Regularizer:

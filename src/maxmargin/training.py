@@ -17,13 +17,13 @@ from maxmargin.features.batch import EncodedBatch, ragged_ranges
 from maxmargin.metrics import TagReport, evaluate_codes
 from maxmargin.regularizers import make_regularizer
 from maxmargin.solvers import SolveResult, make_solver, solve
-from maxmargin.solvers.base import Certificate, PassRecord
+from maxmargin.solvers.base import Certificate, Machine, PassRecord
 from maxmargin.solvers.driver import copy_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from maxmargin._native import ChainProblem, Engine
+    from maxmargin._native import ChainProblem
     from maxmargin.structures.chain import Chain
 
 __all__ = [
@@ -167,10 +167,10 @@ class Validation:
         self.scores: list[dict[str, Any]] = []
         self.best: tuple[float, int, NDArray[Any], TagReport] | None = None
 
-    def begin_pass(self, engine: Engine) -> None:
+    def begin_pass(self, engine: Machine) -> None:
         """Do nothing."""
 
-    def end_pass(self, record: PassRecord, engine: Engine) -> object:
+    def end_pass(self, record: PassRecord, engine: Machine) -> object:
         """Score the weights of the engine."""
         if record.kind == "cached":
             return False
@@ -197,7 +197,7 @@ def fit(
     valid: Encoded | None = None,
     callbacks: Iterable[Any] = (),
     told: Callable[[dict[str, Any]], object] | None = None,
-    engine: Engine | None = None,
+    engine: Machine | None = None,
 ) -> Outcome:
     """Train once.
 
@@ -217,7 +217,7 @@ def fit(
         As for `maxmargin.solvers.solve`.
     told : callable
         Told of each score on the validation data.
-    engine : Engine or None
+    engine : Machine or None
         A warm start.
 
     Returns

@@ -10,8 +10,7 @@ import numbers
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from maxmargin._native import Engine
-from maxmargin.solvers.base import PassRecord
+from maxmargin.solvers.base import Machine, PassRecord
 
 try:
     from sklearn import callback as _sklearn_callback
@@ -74,7 +73,7 @@ class FitTasks:
         estimator: Any,
         X: Any,
         y: Any,
-        model_after: Callable[[list[PassRecord], Engine], dict[str, Any]],
+        model_after: Callable[[list[PassRecord], Machine], dict[str, Any]],
     ) -> None:
         self.estimator, self.X, self.y, self.model_after = estimator, X, y, model_after
         self.records: list[PassRecord] = []
@@ -92,12 +91,12 @@ class FitTasks:
         """Return what the driver shall tell of passes: nothing if no callback listens."""
         return [self] if getattr(self.estimator, "_skl_callbacks", None) else []
 
-    def begin_pass(self, engine: Engine) -> None:
+    def begin_pass(self, engine: Machine) -> None:
         """Begin the task of a pass."""
         self.pass_task = self.fit_task.subcontext(task_name="pass")
         self.pass_task.call_on_fit_task_begin(estimator=self.estimator, X=self.X, y=self.y)
 
-    def end_pass(self, record: PassRecord, engine: Engine) -> bool:
+    def end_pass(self, record: PassRecord, engine: Machine) -> bool:
         """End the task of a pass; true if a callback wants to stop."""
         self.records.append(record)
         task, self.pass_task = self.pass_task, None

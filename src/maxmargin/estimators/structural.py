@@ -20,7 +20,7 @@ from maxmargin.errors import NotCompatibleError, StructureError
 from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from maxmargin.memory import require_memory
 from maxmargin.solvers import SolveResult, make_solver, solve
-from maxmargin.solvers.base import Certificate, History, PassRecord
+from maxmargin.solvers.base import Certificate, History, Machine, PassRecord
 from maxmargin.solvers.driver import copy_weights
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
 from maxmargin.structures.base import (
@@ -57,7 +57,7 @@ class NativeStructure(Protocol):
 class _WarmStart(NamedTuple):
     """What the next fit goes on from."""
 
-    engine: _native.Engine
+    engine: Machine
     problem: _native.Problem  # the engine's own
     fingerprint: bytes
 
@@ -135,7 +135,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             )
         problem = prepared.problem if warm is None else warm.problem
 
-        def model_after(records: list[PassRecord], engine: _native.Engine) -> dict[str, Any]:
+        def model_after(records: list[PassRecord], engine: Machine) -> dict[str, Any]:
             last = records[-1]
             return {
                 "structure_": structure,

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from maxmargin.solvers.base import Certificate, History, PassRecord, Solver
 from maxmargin.solvers.driver import SolveResult, solve
+from maxmargin.solvers.extragradient import ExtraGradient
+from maxmargin.solvers.lp import LP
+from maxmargin.solvers.sap import SAP
 from maxmargin.solvers.sdm import SDM
+from maxmargin.solvers.subgradient import Subgradient
 
 __all__ = [
+    "LP",
+    "SAP",
     "SDM",
     "SOLVERS",
     "Certificate",
+    "ExtraGradient",
     "History",
     "PassRecord",
     "SolveResult",
     "Solver",
+    "Subgradient",
     "make_solver",
     "solve",
 ]
 
 #: Solvers by the name that ``solver="..."`` takes.
-SOLVERS: dict[str, type[Solver]] = {SDM.name: SDM}
+SOLVERS: dict[str, type[Solver]] = {
+    solver.name: solver for solver in (SDM, SAP, Subgradient, LP, ExtraGradient)
+}
 
 
 def make_solver(solver: str | Solver) -> Solver:

@@ -3,6 +3,9 @@
 A solver is an immutable description of an algorithm. It does not loop: the driver
 (`maxmargin.solvers.driver`) calls ``step`` until something says stop, and owns the clock, the
 history, checkpoints, callbacks and interruptions, so that these are written once.
+
+What a solver moves is a *machine*: the native dual engine, or for solvers that keep no multipliers
+a w of its own (`maxmargin.solvers.primal`).
 """
 
 from __future__ import annotations
@@ -11,13 +14,25 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, Protocol, overload
 
 import numpy as np
 
-from maxmargin._native import Engine, PassResult
+from maxmargin._native import Engine, Problem
+from maxmargin.errors import NotCompatibleError
+from maxmargin.regularizers import L2, ElasticNet, Regularizer
 
-__all__ = ["Certificate", "Context", "History", "PassRecord", "Solver", "Step"]
+__all__ = [
+    "Certificate",
+    "Context",
+    "History",
+    "Machine",
+    "PassRecord",
+    "PassTotals",
+    "Solver",
+    "Step",
+    "Totals",
+]
 
 
 @dataclass(frozen=True)
@@ -204,6 +219,48 @@ class Context:
         return np.arange(self.n_examples, dtype=np.uint32)
 
 
+class Totals(Protocol):
+    """What the driver reads of a pass; the engine's own `PassResult` has more."""
+
+    @property
+    def gap(self) -> float:
+        """Primal minus dual, or an estimate of it."""
+
+    @property
+    def gain(self) -> float:
+        """Increase of the dual."""
+
+    @property
+    def oracle_calls(self) -> int:
+        """Oracle calls of this pass."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the pass was cut short."""
+
+
+@dataclass(frozen=True)
+class PassTotals:
+    """The totals of a pass that was not the dual engine's.
+
+    Attributes
+    ----------
+    gap : float
+        Primal minus dual at the end of the pass, or an estimate of it.
+    gain : float
+        Increase of the dual bound.
+    oracle_calls : int
+        Oracle calls of this pass.
+    interrupted : bool
+        The pass was cut short.
+    """
+
+    gap: float
+    gain: float
+    oracle_calls: int
+    interrupted: bool = False
+
+
 @dataclass(frozen=True)
 class Step:
     """What a solver reports of one pass.
@@ -212,8 +269,8 @@ class Step:
     ----------
     kind : str
         The kind of pass, as in `PassRecord`.
-    result : PassResult
-        What the engine counted.
+    result : Totals
+        What was counted.
     finished : bool
         The solver's own stopping rule holds.
     reason : str
@@ -221,7 +278,7 @@ class Step:
     """
 
     kind: str
-    result: PassResult
+    result: Totals
     finished: bool = False
     reason: str = ""
 
@@ -231,24 +288,135 @@ class Step:
         return self.result.gap if self.kind == "collect" else math.nan
 
 
+class Machine(Protocol):
+    """What a solver moves, as the driver sees it: weights with a primal and a dual bound."""
+
+    @property
+    def C(self) -> float:  # noqa: N802
+        """Weight of the loss."""
+
+    @property
+    def weights(self) -> Any:
+        """The present weights, in the native layout."""
+
+    def objective(self, threads: int = 1) -> float:
+        """Return the primal at the present weights."""
+
+    def dual(self) -> float:
+        """Return the dual bound at the present state."""
+
+    def certify(self, threads: int = 1) -> tuple[float, float]:
+        """Return primal and dual of the model, from scratch."""
+
+    def size(self) -> dict[str, int]:
+        """Return counts, "planes" among them."""
+
+    def state(self) -> dict[str, Any]:
+        """Return arrays for a checkpoint."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+
+    def solves(self, problem: Problem) -> bool:
+        """Whether it was made for this problem."""
+
+
 class Solver(ABC):
     """An algorithm: how passes follow each other."""
 
     #: Name used in ``solver="..."``.
     name: ClassVar[str]
 
+    #: The regularisers that it can do.
+    regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L2, ElasticNet)
+
     @property
-    @abstractmethod
     def factored(self) -> bool:
         """Whether blocks may be kept as products of independent parts."""
+        return False
+
+    @property
+    def nu(self) -> float:
+        """Cost-to-move of β; only SAP has one."""
+        return 0.0
+
+    def start(self, problem: Problem, C: float, regularizer: Regularizer, single: bool) -> Machine:
+        """Return what the solver moves, before the first pass: the dual engine.
+
+        Parameters
+        ----------
+        problem : Problem
+            The training problem.
+        C : float
+            Weight of the loss.
+        regularizer : Regularizer
+            One of `regularizers`.
+        single : bool
+            Whether weights are 4-byte.
+        """
+        rho1, rho2 = regularizer.link
+        return Engine(
+            problem,
+            C,
+            single=single,
+            factored=self.factored,
+            rho1=rho1,
+            rho2=rho2,
+            nu=self.nu,
+        )
+
+    def go_on(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
+        """Make a machine that an earlier run left ready for this solver (a warm start).
+
+        Parameters
+        ----------
+        machine : Machine
+            What the earlier run moved, for the same problem.
+        C : float
+            The new C.
+        regularizer : Regularizer
+            The new regulariser.
+        """
+        if (
+            not isinstance(machine, Engine)
+            or machine.factored != self.factored
+            or machine.nu != self.nu
+        ):
+            raise NotCompatibleError(
+                f"the engine to go on from was made for another schedule than {self}"
+            )
+        if machine.link != regularizer.link:
+            machine.relink(*regularizer.link)
+        if machine.C != C:
+            machine.rescale(C)
+
+    def check_regularizer(self, regularizer: Regularizer) -> None:
+        """Refuse a regulariser that this solver cannot do.
+
+        Raises
+        ------
+        NotCompatibleError
+            With the solvers that can.
+        """
+        if isinstance(regularizer, self.regularizers):
+            return
+        from maxmargin.solvers import SOLVERS
+
+        able = [name for name, s in SOLVERS.items() if isinstance(regularizer, s.regularizers)]
+        own = ", ".join(kind.__name__ for kind in self.regularizers)
+        raise NotCompatibleError(
+            f"solver {self.name!r} cannot do {regularizer}; it does {own}. "
+            + (f"{type(regularizer).__name__} goes with solver " if able else "No solver does it")
+            + " or ".join(map(repr, able))
+        )
 
     @abstractmethod
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass; plain values that JSON can hold."""
 
     @abstractmethod
-    def step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
-        """Make one pass and move the state on."""
+    def step(self, engine: Any, state: dict[str, Any], context: Context) -> Step:
+        """Make one pass with what `start` gave and move the state on."""
 
 
 @dataclass

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._native import Engine
 from maxmargin.errors import ModelFormatError
-from maxmargin.solvers.base import RunState
+from maxmargin.solvers.base import Machine, RunState
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
@@ -26,7 +25,7 @@ VERSION = 1
 
 
 def save_checkpoint(
-    path: str | os.PathLike[str], engine: Engine, run: RunState, identity: dict[str, Any]
+    path: str | os.PathLike[str], engine: Machine, run: RunState, identity: dict[str, Any]
 ) -> None:
     """Write a checkpoint.
 
@@ -34,7 +33,7 @@ def save_checkpoint(
     ----------
     path : path-like
         The file; replaced if it exists.
-    engine : Engine
+    engine : Machine
         The engine between two passes.
     run : RunState
         The driver's and solver's state.
@@ -60,7 +59,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: str | os.PathLike[str], engine: Engine, identity: dict[str, Any]
+    path: str | os.PathLike[str], engine: Machine, identity: dict[str, Any]
 ) -> RunState:
     """Read a checkpoint into an engine of the same problem.
 
@@ -68,7 +67,7 @@ def load_checkpoint(
     ----------
     path : path-like
         The file.
-    engine : Engine
+    engine : Machine
         A new engine; it gets the saved multipliers and weights.
     identity : dict
         What the present run solves.

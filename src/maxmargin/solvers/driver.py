@@ -20,13 +20,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from maxmargin._native import Engine, Problem, PythonProblem, aligned_array
+from maxmargin._native import Problem, PythonProblem, aligned_array
 from maxmargin.errors import ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers.base import (
     Certificate,
     Context,
     History,
+    Machine,
     PassRecord,
     RunState,
     Solver,
@@ -50,10 +51,10 @@ class PassObserver(Protocol):
     next pass goes on in the same memory.
     """
 
-    def begin_pass(self, engine: Engine) -> None:
+    def begin_pass(self, engine: Machine) -> None:
         """Take note that a pass begins."""
 
-    def end_pass(self, record: PassRecord, engine: Engine) -> object:
+    def end_pass(self, record: PassRecord, engine: Machine) -> object:
         """Take note of a finished pass; a true answer ends the training.
 
         A pass that Ctrl-C cut short has no record and does not come here.
@@ -85,8 +86,8 @@ class SolveResult:
         Why training ended, in words.
     n_passes : int
         Passes made, those before a resume included.
-    engine : Engine
-        The engine, to go on from.
+    engine : Machine
+        What the solver moved (the dual engine, for most), to go on from.
     """
 
     weights: np.ndarray[Any, Any]
@@ -95,7 +96,7 @@ class SolveResult:
     converged: bool
     stop_reason: str
     n_passes: int
-    engine: Engine
+    engine: Machine
 
 
 def solve(
@@ -115,7 +116,7 @@ def solve(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 60.0,
     resume: bool = False,
-    engine: Engine | None = None,
+    engine: Machine | None = None,
     warn: bool = True,
 ) -> SolveResult:
     """Train.
@@ -131,7 +132,7 @@ def solve(
     dtype : {"float32", "float64"}
         Size of the weights during training; multipliers and certificates are 8-byte.
     regularizer : Regularizer, "l2" or None
-        Ω: `L2` (None too) or `ElasticNet`.
+        Ω: `L2` (None too), `ElasticNet`, or what else the solver can do.
     gap : float
         Stop when the relative duality gap is at most this.
     max_passes : int
@@ -153,7 +154,7 @@ def solve(
         Least time between two checkpoints.
     resume : bool
         Go on from the checkpoint if it exists.
-    engine : Engine or None
+    engine : Machine or None
         Go on from the multipliers of this engine (a warm start).
     warn : bool
         Whether to issue a `ConvergenceWarning` if training stopped before it was done.
@@ -188,32 +189,22 @@ def solve(
     if resume and checkpoint is None:
         raise ValueError("resume=True needs a checkpoint to resume from")
     regularizer = make_regularizer(regularizer)
-    rho1, rho2 = regularizer.link
+    solver.check_regularizer(regularizer)
 
     slow = isinstance(problem, PythonProblem)
     if engine is None:
-        single = dtype == "float32" and not slow
-        engine = Engine(
-            problem, C, single=single, factored=solver.factored, rho1=rho1, rho2=rho2
-        )
+        engine = solver.start(problem, C, regularizer, dtype == "float32" and not slow)
     else:
         if not engine.solves(problem):
             raise NotCompatibleError("the engine to go on from was made for another problem")
-        if engine.factored != solver.factored:
-            raise NotCompatibleError(
-                f"the engine to go on from was made for another schedule than {solver}"
-            )
-        if engine.link != (rho1, rho2):
-            engine.relink(rho1, rho2)
-        if engine.C != C:
-            engine.rescale(C)
+        solver.go_on(engine, C, regularizer)
     context = Context(
         n_examples=problem.n_examples,
         rng=np.random.default_rng(_seed(random_state)),
         threads=n_jobs,
         gap=gap,
         slow_oracle=slow,
-        dual=C * engine.expected_loss() - engine.conjugate(),
+        dual=engine.dual(),
     )
     run = _Run(
         engine,
@@ -282,12 +273,12 @@ def solve(
     )
 
 
-def copy_weights(engine: Engine) -> np.ndarray[Any, Any]:
+def copy_weights(engine: Machine) -> np.ndarray[Any, Any]:
     """Return a copy of the engine's present weights, aligned as native code needs them.
 
     Parameters
     ----------
-    engine : Engine
+    engine : Machine
         The engine.
 
     Returns
@@ -306,7 +297,7 @@ class _Run:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Machine,
         solver: Solver,
         context: Context,
         *,
@@ -373,8 +364,7 @@ class _Run:
             except KeyboardInterrupt:
                 # The engine ended the pass in a consistent state; what it has is a good model. The
                 # gain may not have been counted: a run resumed from here must know the true dual.
-                engine = self.engine
-                self.context.dual = engine.C * engine.expected_loss() - engine.conjugate()
+                self.context.dual = self.engine.dual()
                 self.interrupt()
                 return
 
@@ -398,7 +388,7 @@ class _Run:
         dual = self.context.dual + result.gain
         if step.kind == "exact" and result.gap <= self.context.gap * (dual + result.gap):
             # The blocks' gaps were summed while w moved: confirm them at one w.
-            primal = self.engine.penalty() + self.engine.C * self.engine.hinge(self.context.threads)
+            primal = self.engine.objective(self.context.threads)
             self.oracle_calls += self.context.n_examples
             return primal - dual
         return step.exact_gap

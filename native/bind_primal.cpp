@@ -1,0 +1,199 @@
+// Python bindings of the primal side: a w without multipliers.
+#include <cmath>
+#include <variant>
+
+#include "polling.hpp"
+#include "primal.hpp"
+#include "problem.hpp"
+
+namespace mm {
+
+using nb::literals::operator""_a;
+
+namespace {
+
+template <class T>
+nb::object view(T* data, std::size_t n, nb::handle owner) {
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
+}
+
+// A w of either precision, with the calls that Python makes.
+class PrimalHandle {
+  Problem& problem_;
+  std::variant<std::unique_ptr<Primal<float>>, std::unique_ptr<Primal<double>>> primal_;
+
+  template <class F>
+  auto visit(F&& f) {
+    return std::visit([&](auto& p) { return f(*p); }, primal_);
+  }
+
+ public:
+  PrimalHandle(Problem& problem, bool single) : problem_(problem) {
+    const auto make = [&]<class T>(T) {
+      const Structure<T>* structure = problem.structure<T>();
+      require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
+      structure->require_truth();
+      primal_ = std::make_unique<Primal<T>>(*structure);
+    };
+    if (single) {
+      make(float{});
+    } else {
+      make(double{});
+    }
+  }
+
+  const Problem* problem() const { return &problem_; }
+
+  // The factors of C.
+  nb::object example_weights() {
+    const Structure<double>* structure = problem_.structure<double>();
+    std::vector<double> out(structure->n_examples());
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = structure->example_weight(i);
+    return to_numpy(std::move(out));
+  }
+
+  SweepResult hinge(int threads) {
+    return visit([&](auto& p) { return run_polled(p.loop, std::nullopt, [&] { return p.hinge(threads); }); });
+  }
+  SweepResult hinge_of(Order order) {
+    check_order(order, problem_.n_examples());
+    return visit([&](auto& p) { return run_polled(p.loop, std::nullopt, [&] { return p.hinge_of({order.data(), order.shape(0)}); }); });
+  }
+  // Σ_i max F of the present w in 8-byte arithmetic.
+  double exact_hinge(int threads) {
+    const Structure<double>* exact = problem_.structure<double>();
+    Primal<double> wide(*exact);
+    visit([&](auto& p) {
+      using T = std::decay_t<decltype(*p.weights())>;
+      if constexpr (sizeof(T) == 4) {
+        problem_.widen(p.weights(), wide.weights());
+      } else {
+        std::copy(p.weights(), p.weights() + p.size(), wide.weights());
+      }
+      return 0;
+    });
+    return run_polled(wide.loop, std::nullopt, [&] { return wide.hinge(threads); }).hinge;
+  }
+  SweepResult sweep(int threads, std::optional<double> seconds) {
+    return visit([&](auto& p) { return run_polled(p.loop, seconds, [&] { return p.sweep(threads); }); });
+  }
+  nb::tuple cuts(Array<double> least, int threads, std::optional<double> seconds) {
+    require(least.shape(0) == problem_.n_examples(), "expected a bound for each example");
+    return visit([&](auto& p) {
+      auto cuts = run_polled(p.loop, seconds, [&] { return p.cuts(least.data(), threads); });
+      return nb::make_tuple(to_numpy(std::move(cuts.example)), to_numpy(std::move(cuts.loss)), to_numpy(std::move(cuts.F)),
+                            to_numpy(std::move(cuts.indptr)), to_numpy(std::move(cuts.indices)),
+                            to_numpy(std::move(cuts.values)), cuts.result);
+    });
+  }
+  SweepResult subgradient_pass(Order order, const SubgradientOptions& options, double done, std::optional<double> seconds) {
+    check_order(order, problem_.n_examples());
+    require(std::isfinite(done) && done >= 0.0, "done must not be negative");
+    return visit([&](auto& p) {
+      return run_polled(p.loop, seconds, [&] { return p.subgradient_pass({order.data(), order.shape(0)}, options, done); });
+    });
+  }
+  double project(double radius) {
+    require(radius > 0.0, "radius must be positive");
+    return visit([&](auto& p) { return p.project(radius); });
+  }
+  void written() {
+    visit([](auto& p) { return p.written(), 0; });
+  }
+  // Weights and running averages, for checkpoints.
+  nb::dict state() {
+    return visit([](auto& p) {
+      using T = std::decay_t<decltype(*p.weights())>;
+      nb::dict d;
+      d["weights"] = to_numpy(std::vector<T>(p.weights(), p.weights() + p.size()));
+      d["sums"] = to_numpy(std::vector<T>(p.sums().begin(), p.sums().end()));
+      d["masses"] = to_numpy(std::vector<double>{p.masses().first, p.masses().second});
+      return d;
+    });
+  }
+  void restore(const nb::dict& d) {
+    visit([&](auto& p) {
+      using T = std::decay_t<decltype(*p.weights())>;
+      const auto take = [&]<class X>(const char* key, X) {
+        require(d.contains(key), std::string("the checkpoint has no array \"") + key + "\"");
+        Array<X> array;
+        require(nb::try_cast(d[key], array, false), std::string("the checkpoint's array \"") + key + "\" has the wrong type");
+        std::vector<X> out(array.data(), array.data() + array.shape(0));
+        for (const X x : out) require(std::isfinite(x), std::string("the checkpoint's array \"") + key + "\" is not finite");
+        return out;
+      };
+      const std::vector<T> weights = take("weights", T{}), sums = take("sums", T{});
+      const std::vector<double> masses = take("masses", double{});
+      require(weights.size() == p.size(), "the checkpoint does not fit this problem: expected " + std::to_string(p.size()) +
+              " weights, found " + std::to_string(weights.size()));
+      require((sums.empty() || sums.size() == p.size()) && masses.size() == 2, "the checkpoint's averages are damaged");
+      std::copy(weights.begin(), weights.end(), p.weights());
+      p.set_averages(sums, masses[0], masses[1]);
+      p.written();
+      return 0;
+    });
+  }
+  std::size_t bytes() {
+    return visit([](auto& p) { return p.bytes(); });
+  }
+
+  // Views that keep the handle alive.
+  static nb::object weights(nb::handle self) {
+    return nb::cast<PrimalHandle&>(self).visit([&](auto& p) { return view(p.weights(), p.size(), self); });
+  }
+  static nb::object plane(nb::handle self) {
+    return nb::cast<PrimalHandle&>(self).visit([&](auto& p) { return view(p.plane(), p.size(), self); });
+  }
+  nb::object average() {
+    return visit([](auto& p) {
+      using T = std::decay_t<decltype(*p.weights())>;
+      std::vector<T> out(p.size());
+      p.average(out.data());
+      return to_numpy(std::move(out));
+    });
+  }
+};
+
+}  // namespace
+
+void bind_primal(nb::module_& m) {
+  nb::class_<SweepResult>(m, "SweepResult")
+      .def_ro("loss", &SweepResult::loss)
+      .def_ro("hinge", &SweepResult::hinge)
+      .def_ro("oracle_calls", &SweepResult::oracle_calls)
+      .def_ro("violated", &SweepResult::violated)
+      .def_ro("interrupted", &SweepResult::interrupted);
+
+  nb::class_<SubgradientOptions>(m, "SubgradientOptions")
+      .def("__init__",
+           [](SubgradientOptions* self, double lambda, double eta, double radius, bool each, bool average) {
+             require(lambda >= 0 && std::isfinite(lambda), "lambda must not be negative");
+             require(eta > 0 && std::isfinite(eta) && eta * lambda <= 1, "eta must be positive, and eta * lambda at most 1");
+             require(radius >= 0 && std::isfinite(radius), "radius must not be negative");
+             require(!(average && radius > 0), "the average of projected iterates is not kept");
+             require(!(lambda > 0 && radius > 0), "decay and an L1 ball do not go together");
+             new (self) SubgradientOptions{lambda, eta, radius, each, average};
+           },
+           nb::kw_only(), "lambda_"_a = 0.0, "eta"_a = 1.0, "radius"_a = 0.0, "each"_a = false, "average"_a = false);
+
+  nb::class_<PrimalHandle>(m, "Primal")
+      .def(nb::init<Problem&, bool>(), "problem"_a, "single"_a = true, nb::keep_alive<1, 2>())
+      .def("hinge", &PrimalHandle::hinge, "threads"_a = 1)
+      .def("hinge_of", &PrimalHandle::hinge_of, "order"_a)
+      .def("exact_hinge", &PrimalHandle::exact_hinge, "threads"_a = 1)
+      .def("state", &PrimalHandle::state)
+      .def("restore", &PrimalHandle::restore, "state"_a)
+      .def("sweep", &PrimalHandle::sweep, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("cuts", &PrimalHandle::cuts, "least"_a, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("subgradient_pass", &PrimalHandle::subgradient_pass, "order"_a, "options"_a, "done"_a = 0.0, "seconds"_a = nb::none())
+      .def("project", &PrimalHandle::project, "radius"_a)
+      .def("written", &PrimalHandle::written)
+      .def("average", &PrimalHandle::average)
+      .def_prop_ro("example_weights", &PrimalHandle::example_weights)
+      .def("solves", [](const PrimalHandle& self, const Problem& problem) { return self.problem() == &problem; }, "problem"_a)
+      .def_prop_ro("nbytes", &PrimalHandle::bytes)
+      .def_prop_ro("weights", &PrimalHandle::weights)
+      .def_prop_ro("plane", &PrimalHandle::plane);
+}
+
+}  // namespace mm

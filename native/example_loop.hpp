@@ -1,0 +1,73 @@
+// A loop over the examples of a problem: its threads, their scratch memory, and the question now
+// and then whether to stop.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "parallel.hpp"
+#include "structure.hpp"
+
+namespace mm {
+
+// Lane: what one thread needs; made from a structure, with the structure's workspace as `ws`.
+// Total: what a loop adds up; has add(Total) and `interrupted`.
+template <class T, class Lane>
+class ExampleLoop {
+ public:
+  explicit ExampleLoop(const Structure<T>& structure) : first(structure), structure_(structure) {}
+
+  Lane first;  // of the calling thread
+
+  // Asked now and then; true ends the loop after the current example.
+  std::function<bool()> poll;
+
+  // f(lane, i, end of the share, total) for all examples, in contiguous shares so that the result
+  // does not depend on timing.
+  template <class Total, class F>
+  Total run(int threads, F&& f) {
+    const std::size_t n = structure_.n_examples();
+    const std::size_t shares = structure_.thread_safe() ? n_shares(threads, n) : 1;
+    while (others_.size() + 1 < shares) others_.push_back(std::make_unique<Lane>(structure_));
+    std::vector<Total> totals(shares);
+    std::atomic<bool> halt{false};
+    run_shares(shares, [&](std::size_t share) {
+      Lane& lane = share == 0 ? first : *others_[share - 1];
+      structure_.weights_changed(*lane.ws);
+      const std::size_t end = n * (share + 1) / shares;
+      for (std::size_t i = n * share / shares; i < end; ++i) {
+        if (share == 0 && stop(totals[share])) halt = true;
+        if (halt.load(std::memory_order_relaxed)) {
+          totals[share].interrupted = true;
+          break;
+        }
+        f(lane, i, end, totals[share]);
+      }
+    });
+    Total total;
+    for (const Total& t : totals) total.add(t);
+    return total;
+  }
+
+  // Ask whether to stop, unless that was asked a moment ago.
+  template <class Total>
+  bool stop(Total& total) {
+    // The clock costs less than a visit, but not nothing.
+    if (!poll || (structure_.thread_safe() && structure_.n_examples() > 1000 && (++polled_ & 15) != 0)) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_poll_ < std::chrono::milliseconds(50)) return false;
+    last_poll_ = now;
+    if (poll()) total.interrupted = true;
+    return total.interrupted;
+  }
+
+ private:
+  const Structure<T>& structure_;
+  std::vector<std::unique_ptr<Lane>> others_;
+  std::uint32_t polled_ = 0;
+  std::chrono::steady_clock::time_point last_poll_{};
+};
+
+}  // namespace mm

@@ -1,0 +1,292 @@
+// A w without multipliers: what primal and cutting-plane solvers ask of a structure.
+//
+//   hinge             Σ_i max_y F_i(y) at the present w
+//   sweep             every example's most violated output at one w, added up to one plane
+//   cuts              the same outputs as single planes, sparse
+//   subgradient_pass  a stochastic subgradient step on each example, with decay, averaging and the
+//                     projection onto an L1 ball
+#pragma once
+
+#include <cmath>
+
+#include "example_loop.hpp"
+#include "l1_ball.hpp"
+#include "weights.hpp"
+
+namespace mm {
+
+struct SweepResult {
+  double loss = 0.0;    // Σ of the weights of examples times l_i(ŷ_i)
+  double hinge = 0.0;   // Σ of max F, in the same weights
+  std::int64_t oracle_calls = 0, violated = 0;
+  bool interrupted = false;
+
+  void add(const SweepResult& other) {
+    loss += other.loss;
+    hinge += other.hinge;
+    oracle_calls += other.oracle_calls;
+    violated += other.violated;
+    interrupted = interrupted || other.interrupted;
+  }
+};
+
+struct SubgradientOptions {
+  double lambda = 0.0;      // w decays by 1 - ηλ in each step
+  double eta = 1.0;         // η of step t is eta / (1 + eta λ t) with decay, eta / √(1 + t / n) without
+  double radius = 0.0;      // of the L1 ball; 0: none
+  bool each = false;        // project after every example, not only at the end of the pass
+  bool average = false;     // add the iterates up, the t-th with weight t
+};
+
+template <class T>
+class Primal {
+ public:
+  explicit Primal(const Structure<T>& structure)
+      : loop(structure), structure_(structure), w_(structure.n_weights()), plane_(structure.n_weights()),
+        value_(structure.n_examples()), codes_(structure.n_examples()) {}
+
+  struct Lane {
+    explicit Lane(const Structure<T>& structure) : ws(structure.workspace()) {}
+    std::unique_ptr<typename Structure<T>::Workspace> ws;
+  };
+  ExampleLoop<T, Lane> loop;
+
+  T* weights() { return w_.data(); }
+  std::size_t size() const { return w_.size(); }
+  // Of the last sweep or pass: Σ_i weight_i Δf_i(ŷ_i).
+  T* plane() { return plane_.data(); }
+
+  // The weights were written from outside.
+  void written() {
+    support_known_ = false;
+    scale_ = 1.0;
+  }
+
+  SweepResult hinge(int threads) { return look(threads, false); }
+
+  // The same over some examples.
+  SweepResult hinge_of(std::span<const std::uint32_t> order) {
+    SweepResult result;
+    structure_.weights_changed(*loop.first.ws);
+    for (const std::uint32_t i : order) {
+      if (loop.stop(result)) break;
+      result.hinge += structure_.example_weight(i) * std::max(structure_.oracle(*loop.first.ws, i, w_.data()).F, 0.0);
+      ++result.oracle_calls;
+    }
+    return result;
+  }
+
+  SweepResult sweep(int threads) {
+    SweepResult result = look(threads, true);
+    plane_.clear();
+    if (result.interrupted) return result;
+    for (std::size_t i = 0; i < codes_.size(); ++i) {
+      if (codes_[i].empty()) continue;
+      const double weight = structure_.example_weight(i);
+      result.loss += weight * structure_.loss(i, codes_[i]);
+      accumulate(i, codes_[i], weight, plane_);
+    }
+    return result;
+  }
+
+  // One row per example whose max F exceeds its entry of `least`, columns ascending.
+  struct Cuts {
+    std::vector<std::int64_t> example, indptr{0}, indices;
+    std::vector<double> loss, F, values;
+    SweepResult result;
+  };
+  Cuts cuts(const double* least, int threads) {
+    Cuts cuts;
+    cuts.result = look(threads, true);
+    if (cuts.result.interrupted) return cuts;
+    for (std::size_t i = 0; i < codes_.size(); ++i) {
+      if (codes_[i].empty() || !(value_[i] > least[i]) || structure_.example_weight(i) == 0.0) continue;
+      difference(i, codes_[i]);
+      cuts.example.push_back(std::int64_t(i));
+      cuts.loss.push_back(structure_.loss(i, codes_[i]));
+      cuts.F.push_back(value_[i]);
+      for (const std::size_t j : touched_) {
+        cuts.indices.push_back(std::int64_t(j));
+        cuts.values.push_back(double(delta_->data()[j]));
+      }
+      cuts.indptr.push_back(std::int64_t(cuts.indices.size()));
+    }
+    return cuts;
+  }
+
+  // Minimise λ/2 |w|² + Σ_i weight_i max_y F_i(y) / n, or without λ the latter over an L1 ball. Step
+  // t (from `done`, over all passes): the oracle under w, then
+  //   w <- (1 - η_t λ) w + η_t weight_i Δf_i(ŷ_i)
+  // and, if asked for, the projection. w is kept as scale * v, so that the decay costs nothing; the
+  // oracle sees v, and a loss that is as much larger.
+  SweepResult subgradient_pass(std::span<const std::uint32_t> order, const SubgradientOptions& options,
+                               double done) {
+    SweepResult result;
+    plane_.clear();
+    auto& ws = *loop.first.ws;
+    structure_.weights_changed(ws);
+    const double n = double(structure_.n_examples());
+    const bool decays = options.lambda > 0.0, ball = options.radius > 0.0;
+    if (options.average && sums_.size() == 0) sums_.reset(w_.size());
+    for (const std::uint32_t i : order) {
+      if (loop.stop(result)) break;
+      const double weight = structure_.example_weight(i);
+      ws.loss_scale = 1.0 / scale_;
+      const Found found = structure_.oracle(ws, i, w_.data());
+      ws.loss_scale = 1.0;
+      ++result.oracle_calls;
+      result.hinge += weight * std::max(found.F, 0.0) * scale_;
+      const double eta = decays ? options.eta / (1.0 + options.eta * options.lambda * done) : options.eta / std::sqrt(1.0 + done / n);
+      done += 1.0;
+      if (decays) decay(1.0 - eta * options.lambda);
+      if (!found.truth && weight > 0.0) {
+        code_.assign(ws.code.begin(), ws.code.end());
+        ++result.violated;
+        result.loss += weight * structure_.loss(i, code_);
+        difference(i, code_);
+        const double step = eta * weight / scale_, lag = step * mass_;
+        for (const std::size_t j : touched_) {
+          const T d = delta_->data()[j];
+          plane_.data()[j] += T(weight) * d;
+          if (support_known_ && listed_[j] == 0) list(j);
+          w_.data()[j] += T(step) * d;
+          if (options.average) sums_[j] -= T(lag) * d;
+        }
+        structure_.weights_changed(ws);
+        if (ball && options.each) project(options.radius);
+      }
+      if (options.average) {
+        mass_ += done * scale_;
+        weight_ += done;
+      }
+      if (scale_ < 1e-6) fold();
+    }
+    fold();
+    if (ball) project(options.radius);
+    return result;
+  }
+
+  // The average of all iterates so far, the t-th with weight t.
+  void average(T* out) const {
+    for (std::size_t j = 0; j < w_.size(); ++j) {
+      out[j] = weight_ > 0.0 ? T((mass_ * double(w_.data()[j]) + double(sums_[j])) / weight_) : w_.data()[j];
+    }
+  }
+
+  std::span<const T> sums() const { return {sums_.data(), sums_.size()}; }
+  std::pair<double, double> masses() const { return {mass_, weight_}; }
+  void set_averages(std::span<const T> sums, double mass, double weight) {
+    sums_.reset(sums.size());
+    std::copy(sums.begin(), sums.end(), sums_.data());
+    mass_ = mass, weight_ = weight;
+  }
+
+  // Move w to the nearest point of the L1 ball; θ of the threshold.
+  double project(double radius) {
+    T* w = w_.data();
+    if (!support_known_) {
+      support_.clear();
+      listed_.assign(w_.size(), 0);
+      for (std::size_t j = 0; j < w_.size(); ++j) {
+        if (w[j] != T(0)) list(j);
+      }
+      support_known_ = true;
+    }
+    sizes_.clear();
+    for (const std::size_t j : support_) sizes_.push_back(std::abs(w[j]));
+    const double theta = l1_threshold(sizes_, radius, random_);
+    if (theta == 0.0) return 0.0;
+    std::size_t kept = 0;
+    const T cut = T(theta);
+    for (const std::size_t j : support_) {
+      const T size = std::abs(w[j]);
+      w[j] = size > cut ? std::copysign(size - cut, w[j]) : T(0);
+      if (w[j] != T(0)) support_[kept++] = j; else listed_[j] = 0;
+    }
+    support_.resize(kept);
+    structure_.weights_changed(*loop.first.ws);
+    return theta;
+  }
+
+  std::size_t bytes() const {
+    std::size_t total = (w_.size() * (delta_ ? 3 : 2) + sums_.size()) * sizeof(T) + support_.capacity() * sizeof(std::size_t) + listed_.size();
+    for (const auto& code : codes_) total += code.capacity() * sizeof(Code);
+    return total;
+  }
+
+ private:
+  // The oracle on all examples: their values, and their codes if asked for.
+  SweepResult look(int threads, bool keep) {
+    SweepResult result = loop.template run<SweepResult>(threads, [&](Lane& lane, std::size_t i, std::size_t, SweepResult& share) {
+      const Found found = structure_.oracle(*lane.ws, i, w_.data());
+      value_[i] = std::max(found.F, 0.0);
+      if (keep) {
+        codes_[i].clear();
+        if (!found.truth) codes_[i].assign(lane.ws->code.begin(), lane.ws->code.end());
+      }
+      ++share.oracle_calls;
+      if (!found.truth) ++share.violated;
+    });
+    // In order, whatever the number of threads.
+    for (std::size_t i = 0; i < value_.size(); ++i) result.hinge += structure_.example_weight(i) * value_[i];
+    return result;
+  }
+
+  void accumulate(std::size_t i, CodeView code, double coef, Weights<T>& into) {
+    auto& ws = *loop.first.ws;
+    index_.clear();
+    structure_.index(ws, i, code, index_);
+    structure_.accumulate(ws, i, index_, {&code, 1}, &coef, into);
+  }
+
+  // Δf_i of a code: into delta_, at the places touched_, ascending.
+  void difference(std::size_t i, CodeView code) {
+    if (!delta_) delta_ = std::make_unique<Weights<T>>(Weights<T>::recorder(w_.size()));
+    delta_->wipe();
+    accumulate(i, code, 1.0, *delta_);
+    delta_->places(touched_);
+  }
+
+  void decay(double factor) {
+    scale_ *= factor;
+    if (factor > 0.0) return;
+    // The first step of Pegasos forgets w altogether.
+    for (std::size_t j = 0; j < sums_.size(); ++j) sums_[j] += T(mass_) * w_.data()[j];
+    mass_ = 0.0;
+    w_.clear();
+    written();
+  }
+
+  void fold() {
+    if (scale_ == 1.0) return;
+    // Σ c_t a_t v_t with v = w / scale: the sums stay what they are in units of w.
+    for (std::size_t j = 0; j < w_.size(); ++j) w_.data()[j] *= T(scale_);
+    mass_ /= scale_;
+    scale_ = 1.0;
+    structure_.weights_changed(*loop.first.ws);
+  }
+
+  void list(std::size_t j) {
+    support_.push_back(j);
+    listed_[j] = 1;
+  }
+
+  const Structure<T>& structure_;
+  Weights<T> w_, plane_;
+  std::unique_ptr<Weights<T>> delta_;
+  std::vector<double> value_;             // max F of each example
+  std::vector<std::vector<Code>> codes_;  // and its output, empty for the truth
+  std::vector<Code> index_, code_;
+  std::vector<std::size_t> touched_;
+  double scale_ = 1.0;
+  // Averaging: Σ_t c_t w_t = mass * v + sums, where every update d of v takes mass * d off the sums.
+  double mass_ = 0.0, weight_ = 0.0;
+  AlignedArray<T> sums_;
+  std::vector<std::size_t> support_;  // all places where w is not zero, once; maybe others
+  std::vector<std::uint8_t> listed_;  // whether a place is in the support
+  bool support_known_ = false;
+  std::vector<T> sizes_;
+  std::uint64_t random_ = 1;
+};
+
+}  // namespace mm

@@ -1,0 +1,105 @@
+"""LP: cutting planes for the L1-regularised structural SVM, by linear programs.
+
+Problem (OP3 of the SAP paper; with ``L1(nonnegative=True)`` the linear program behind OP4)::
+
+    min_w  ρ₁‖w‖₁ + C Σ_i ξ_i      s.t.  ξ_i >= 0,  w·Δf_i(y) >= l_i(y) - ξ_i      for all i, y
+
+Algorithm: the cutting-plane method of Zhu, Xing and Zhang, "Primal Sparse Max-Margin Markov
+Networks", KDD 2009, section 4.1. Each pass
+
+1. solves the linear program over the planes found so far, with w = p - q, p, q >= 0, by HiGHS;
+2. asks the oracle for each example's most violated output under that w, and keeps it if it violates
+   its constraint by more than ``epsilon``.
+
+The relaxed program bounds the true one from below, and its multipliers give the bound of the
+certificate. SciPy's HiGHS starts every program anew, so this is for small problems and for checking
+other solvers, as the papers found too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._native import Problem
+from maxmargin.regularizers import L1, Regularizer
+from maxmargin.solvers.auto import check_choice, check_not_negative
+from maxmargin.solvers.base import Context, PassTotals, Step
+from maxmargin.solvers.cuts import CutMachine
+from maxmargin.solvers.primal import PrimalSolver
+
+__all__ = ["LP"]
+
+METHODS = ("highs", "highs-ds", "highs-ipm")
+
+
+@dataclass(frozen=True)
+class LP(PrimalSolver):
+    """Cutting planes and linear programs.
+
+    Parameters
+    ----------
+    epsilon : float
+        A plane is kept if it violates its constraint by more than this.
+    method : {"highs", "highs-ds", "highs-ipm"}
+        Which of HiGHS's methods: its choice, the dual simplex, or the interior-point method.
+    """
+
+    name: ClassVar[str] = "lp"
+    regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L1,)
+
+    epsilon: float = 1e-6
+    method: str = "highs"
+
+    def __post_init__(self) -> None:
+        check_not_negative(self, "epsilon")
+        check_choice("method", self.method, METHODS)
+
+    def start(
+        self, problem: Problem, C: float, regularizer: Regularizer, single: bool
+    ) -> CutMachine:
+        """Return weights of zero and no planes; 8-byte, as HiGHS has it."""
+        return CutMachine(problem, C, regularizer, single=False)
+
+    def init(self, context: Context) -> dict[str, Any]:
+        """Return the state before the first pass."""
+        return {}
+
+    def step(self, engine: CutMachine, state: dict[str, Any], context: Context) -> Step:
+        """Solve the linear program, then ask the oracle."""
+        gain, xi = 0.0, np.zeros(context.n_examples)
+        if engine.n_planes:
+            w, alpha = self._solve(engine)
+            gain = engine.take(w, alpha)
+            xi = engine.slacks(w)
+        result, added = engine.collect(xi + self.epsilon, context.threads)
+        if result.interrupted:
+            return Step("collect", PassTotals(np.nan, gain, result.oracle_calls, interrupted=True))
+        primal = engine.regularizer.penalty(engine.weights) + engine.C * result.hinge
+        totals = PassTotals(primal - engine.bound, gain, result.oracle_calls)
+        return Step("collect", totals, added == 0, f"no plane is violated by {self.epsilon:g}")
+
+    def _solve(self, engine: CutMachine) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Solve over the planes kept; return the weights of the columns and the multipliers."""
+        from scipy.optimize import linprog
+        from scipy.sparse import csr_matrix, hstack
+
+        regularizer = engine.regularizer
+        assert isinstance(regularizer, L1)
+        owners, place = np.unique(engine.example, return_inverse=True)
+        n, d = engine.rows.shape
+        slack = csr_matrix((np.ones(n), (np.arange(n), place)), shape=(n, len(owners)))
+        signs = [engine.rows] if regularizer.nonnegative else [engine.rows, -engine.rows]
+        matrix = -hstack([*signs, slack], format="csr")
+        weight = np.full(len(signs) * d, regularizer.rho1)
+        cost = np.concatenate([weight, engine.C * engine.share[owners]])
+        found = linprog(cost, A_ub=matrix, b_ub=-engine.loss, method=self.method)
+        if found.status != 0:
+            raise ArithmeticError(f"HiGHS did not solve the linear program: {found.message}")
+        w = found.x[:d].copy()
+        if not regularizer.nonnegative:
+            w -= found.x[d : 2 * d]
+        return w, -found.ineqlin.marginals

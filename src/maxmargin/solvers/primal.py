@@ -1,0 +1,128 @@
+"""What primal and cutting-plane solvers move: a w of its own, and the best dual bound so far.
+
+The dual engine makes w from multipliers. The solvers here keep w itself; from the outputs that
+their oracles find they add up multipliers (any weighted mean of an example's outputs is a set
+of multipliers), and `Regularizer.dual_bound` turns those into a lower bound of the primal. So they
+have a certificate as well, and the same driver.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._native import Primal, Problem
+from maxmargin.errors import NotCompatibleError
+from maxmargin.regularizers import Regularizer
+from maxmargin.solvers.base import Machine, Solver
+
+__all__ = ["PrimalMachine", "PrimalSolver", "read_array"]
+
+
+class PrimalMachine:
+    """A w, the oracle under it, and the best lower bound of the primal that was found.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training problem.
+    C : float
+        Weight of the loss.
+    regularizer : Regularizer
+        Ω.
+    single : bool
+        Whether weights are 4-byte.
+    """
+
+    def __init__(self, problem: Problem, C: float, regularizer: Regularizer, single: bool) -> None:
+        self.primal = Primal(problem, single)
+        self.C = C
+        self.regularizer = regularizer
+        self.bound = 0.0  # all multipliers on the truths
+        self.n_planes = 0
+
+    @property
+    def weights(self) -> Any:
+        """The present weights, as the native code reads them."""
+        return self.primal.weights
+
+    def write(self, weights: NDArray[Any]) -> None:
+        """Replace the weights."""
+        self.primal.weights[:] = weights
+        self.primal.written()
+
+    def offer(self, u: NDArray[Any], loss: float) -> float:
+        """Take multipliers, as u = C Σ α Δf and C Σ α l; return by how much the bound rose."""
+        return self.raise_bound(self.regularizer.dual_bound(u, loss))
+
+    def raise_bound(self, value: float) -> float:
+        """Take a lower bound of the primal; return by how much the best one rose."""
+        gain = max(0.0, value - self.bound)
+        self.bound += gain
+        return gain
+
+    def objective(self, threads: int = 1) -> float:
+        """Return the primal at the present weights."""
+        return self.regularizer.penalty(self.weights) + self.C * self.primal.hinge(threads).hinge
+
+    def dual(self) -> float:
+        """Return the best lower bound so far."""
+        return self.bound
+
+    def certify(self, threads: int = 1) -> tuple[float, float]:
+        """Return the primal of the present weights, in 8-byte arithmetic, and the best bound."""
+        hinge = self.primal.exact_hinge(threads)
+        return self.regularizer.penalty(self.weights) + self.C * hinge, self.bound
+
+    def size(self) -> dict[str, int]:
+        """Return how much is kept."""
+        return {"parts": 0, "planes": self.n_planes, "bytes": self.primal.nbytes}
+
+    def state(self) -> dict[str, Any]:
+        """Return arrays for a checkpoint."""
+        return {**self.primal.state(), "bound": np.array([self.bound])}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        self.bound = float(read_array(state, "bound", 1)[0])
+        self.primal.restore(state)
+
+    def solves(self, problem: Problem) -> bool:
+        """Whether it was made for this problem."""
+        return self.primal.solves(problem)
+
+
+class PrimalSolver(Solver):
+    """A solver that keeps w instead of multipliers."""
+
+    def start(
+        self, problem: Problem, C: float, regularizer: Regularizer, single: bool
+    ) -> PrimalMachine:
+        """Return weights of zero."""
+        return PrimalMachine(problem, C, regularizer, single)
+
+    def go_on(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
+        """Keep the weights; a bound for another objective is forgotten."""
+        if not isinstance(machine, PrimalMachine):
+            raise NotCompatibleError(
+                f"solver {self.name!r} cannot go on from what another kind of solver left"
+            )
+        if machine.C != C or machine.regularizer != regularizer:
+            machine.bound = 0.0
+        machine.C, machine.regularizer = C, regularizer
+
+
+def read_array(state: dict[str, Any], name: str, size: int | None = None) -> NDArray[np.float64]:
+    """Read an array of finite 8-byte numbers from a checkpoint."""
+    found = state.get(name)
+    if (
+        not isinstance(found, np.ndarray)
+        or found.ndim != 1
+        or found.dtype.kind not in "fiu"
+        or (size is not None and len(found) != size)
+        or not np.isfinite(found).all()
+    ):
+        raise ValueError(f"the checkpoint's array {name!r} is missing or damaged")
+    return found.astype(np.float64)

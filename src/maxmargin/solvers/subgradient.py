@@ -1,0 +1,237 @@
+"""Subgradient: stochastic subgradient descent, in an L1 ball or with decaying weights.
+
+Problem, over an L1 ball (II.7 of the SAP paper)::
+
+    min_w  C Σ_i max_y [l_i(y) - w·Δf_i(y)]      s.t.  ‖w‖₁ <= radius
+
+solved as in Zhu, Xing and Zhang, "Primal Sparse Max-Margin Markov Networks", KDD 2009: a step along
+the subgradient of one example, w + η_t Δf_i(ŷ_i) with η_t = η₀/√(1 + t/n), and the projection onto
+the ball, after every example as there or after every pass as the SAP paper has it. The projection
+takes expected linear time in the non-zeros (Duchi et al., ICML 2008; ``native/l1_ball.hpp``).
+
+Problem, with `L2`::
+
+    min_w  ½‖w‖² + C Σ_i max_y [l_i(y) - w·Δf_i(y)]
+
+as λ/2 ‖w‖² plus the mean loss, λ = 1/(nC): w ← (1 - η_t λ) w + η_t Δf_i(ŷ_i) with η_t = η₀/(1 +
+η₀λt), as in Bottou's SGD code, or η_t = 1/(λ(t + 1)) (Pegasos). The average of all iterates, the
+t-th with weight t, is what is returned unless ``average=False``.
+
+η₀ is calibrated as in Bottou's code: on a sample of the examples, the one of a geometric grid after
+whose pass the objective is lowest.
+
+Lower bound: each pass finds one output per example. These are multipliers; their mean over the
+passes, the k-th with weight k, is offered as a dual solution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._native import Problem, SubgradientOptions, aligned_array
+from maxmargin.regularizers import L2, L1Ball, Regularizer
+from maxmargin.solvers.auto import check_choice, check_whole
+from maxmargin.solvers.base import Context, PassTotals, Step
+from maxmargin.solvers.primal import PrimalMachine, PrimalSolver, read_array
+
+__all__ = ["Subgradient"]
+
+
+class SubgradientMachine(PrimalMachine):
+    """Weights, the running mean of the planes met, and the average of the iterates if kept."""
+
+    def __init__(self, problem: Problem, C: float, regularizer: Regularizer, single: bool) -> None:
+        super().__init__(problem, C, regularizer, single)
+        self.mean = np.zeros_like(self.primal.weights)  # Σ_i Δf_i of the mean outputs
+        self.mean_loss = 0.0
+        self.averaged: NDArray[Any] | None = None
+
+    @property
+    def weights(self) -> Any:
+        """The average of the iterates where it is kept, else the last one."""
+        return self.primal.weights if self.averaged is None else self.averaged
+
+    def take_plane(self, loss: float, share: float) -> float:
+        """Move the mean towards the last pass's plane; return by how much the bound rose."""
+        self.mean += share * (self.primal.plane - self.mean)
+        self.mean_loss += share * (loss - self.mean_loss)
+        return self.offer(self.C * self.mean, self.C * self.mean_loss)
+
+    def take_average(self) -> None:
+        """Take note of the present average."""
+        if self.averaged is None:
+            single = self.mean.dtype == np.float32
+            self.averaged = aligned_array(self.mean.size, single)
+        self.averaged[:] = self.primal.average()
+
+    @contextmanager
+    def _shown(self) -> Iterator[None]:
+        """Put the average in the place of the last iterate for a moment."""
+        if self.averaged is None:
+            yield
+            return
+        last = self.primal.weights.copy()
+        self.primal.weights[:] = self.averaged
+        try:
+            yield
+        finally:
+            self.primal.weights[:] = last
+
+    def objective(self, threads: int = 1) -> float:
+        """Return the primal at `weights`."""
+        with self._shown():
+            return super().objective(threads)
+
+    def certify(self, threads: int = 1) -> tuple[float, float]:
+        """Return the primal of `weights`, in 8-byte arithmetic, and the best bound."""
+        with self._shown():
+            return super().certify(threads)
+
+    def state(self) -> dict[str, Any]:
+        """Return arrays for a checkpoint."""
+        more = {"mean": self.mean, "mean_loss": np.array([self.mean_loss])}
+        if self.averaged is not None:
+            more["averaged"] = np.array(self.averaged)
+        return {**super().state(), **more}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        n = len(self.mean)
+        mean, loss = read_array(state, "mean", n), read_array(state, "mean_loss", 1)
+        averaged = read_array(state, "averaged", n) if "averaged" in state else None
+        super().restore(state)
+        self.mean[:], self.mean_loss = mean, float(loss[0])
+        self.averaged = None
+        if averaged is not None:
+            self.take_average()
+            self.weights[:] = averaged
+
+
+@dataclass(frozen=True)
+class Subgradient(PrimalSolver):
+    """Stochastic subgradient descent.
+
+    Parameters
+    ----------
+    step_size : float, "calibrate" or "pegasos"
+        η₀; "calibrate" finds it on a sample; "pegasos" is 1/λ (L2 only).
+    project : {"pass", "example"}
+        When to project onto the L1 ball (L1Ball only).
+    average : bool
+        Return the average of the iterates (L2 only).
+    sample : int
+        Examples used to calibrate the step.
+    permute : bool
+        Visit the examples in a new random order in each pass.
+    """
+
+    name: ClassVar[str] = "subgradient"
+    regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L2, L1Ball)
+
+    step_size: float | str = "calibrate"
+    project: str = "pass"
+    average: bool = True
+    sample: int = 1000
+    permute: bool = True
+
+    def __post_init__(self) -> None:
+        check_choice("project", self.project, ("pass", "example"))
+        check_whole(self, sample=1)
+        if isinstance(self.step_size, str):
+            check_choice("step_size", self.step_size, ("calibrate", "pegasos"))
+        elif not 0 < self.step_size < math.inf:
+            raise ValueError(
+                f'step_size must be positive, "calibrate" or "pegasos"; got {self.step_size!r}'
+            )
+
+    def check_regularizer(self, regularizer: Regularizer) -> None:
+        """Refuse a regulariser that this solver cannot do."""
+        super().check_regularizer(regularizer)
+        if self.step_size == "pegasos" and not isinstance(regularizer, L2):
+            raise ValueError(
+                'step_size="pegasos" needs the decay of L2; give a number, or "calibrate"'
+            )
+
+    def start(
+        self, problem: Problem, C: float, regularizer: Regularizer, single: bool
+    ) -> SubgradientMachine:
+        """Return weights of zero."""
+        return SubgradientMachine(problem, C, regularizer, single)
+
+    def init(self, context: Context) -> dict[str, Any]:
+        """Return the state before the first pass."""
+        return {"eta": None, "done": 0, "passes": 0}
+
+    def step(self, engine: SubgradientMachine, state: dict[str, Any], context: Context) -> Step:
+        """Make one pass over the examples."""
+        n = context.n_examples
+        calls = 0
+        if state["eta"] is None:
+            state["eta"], calls = self._first_step(engine, context)
+        options = self._options(engine, state["eta"], n)
+        result = engine.primal.subgradient_pass(
+            context.order(self.permute), options, float(state["done"]), context.seconds_left
+        )
+        state["done"] += result.oracle_calls
+        calls += result.oracle_calls
+        averages = self.average and isinstance(engine.regularizer, L2)
+        if averages:
+            engine.take_average()
+        if result.interrupted:
+            return Step("exact", PassTotals(math.nan, 0.0, calls, interrupted=True))
+        state["passes"] += 1
+        gain = engine.take_plane(result.loss, 2 / (state["passes"] + 1))
+        # The hinges were met while w moved: an estimate, which the driver confirms if it is small.
+        primal = engine.regularizer.penalty(engine.weights) + engine.C * result.hinge
+        return Step("exact", PassTotals(primal - engine.bound, gain, calls))
+
+    def _options(
+        self, engine: SubgradientMachine, eta: float, n: int, average: bool = True
+    ) -> SubgradientOptions:
+        if isinstance(engine.regularizer, L1Ball):
+            each = self.project == "example"
+            return SubgradientOptions(eta=eta, radius=engine.regularizer.radius, each=each)
+        lambda_ = 1 / (n * engine.C)
+        return SubgradientOptions(lambda_=lambda_, eta=eta, average=average and self.average)
+
+    #: Factor between two steps that are tried.
+    FACTOR: ClassVar[float] = 2.0
+
+    def _first_step(self, engine: SubgradientMachine, context: Context) -> tuple[float, int]:
+        """Return η₀ and the oracle calls that finding it took."""
+        n = context.n_examples
+        # 1/λ is the largest that makes sense with decay.
+        most = math.inf if isinstance(engine.regularizer, L1Ball) else n * engine.C
+        if self.step_size == "pegasos":
+            return most, 0
+        if not isinstance(self.step_size, str):
+            return min(self.step_size, most), 0
+        sample = context.rng.permutation(n)[: self.sample].astype(np.uint32)
+        before = engine.primal.weights.copy()
+        calls = 0
+
+        def cost(eta: float) -> float:
+            nonlocal calls
+            engine.write(before)
+            engine.primal.subgradient_pass(sample, self._options(engine, eta, n, average=False))
+            calls += 2 * len(sample)
+            loss = engine.primal.hinge_of(sample).hinge * n / len(sample)
+            return engine.regularizer.penalty(engine.primal.weights) + engine.C * loss
+
+        eta = min(1.0, most)
+        best = cost(eta)
+        for factor in (self.FACTOR, 1 / self.FACTOR):
+            improved = False
+            while eta * factor <= most and (value := cost(eta * factor)) < best:
+                eta, best, improved = eta * factor, value, True
+            if improved:  # the other direction was no better, else this one would not have been
+                break
+        engine.write(before)
+        return eta, calls
