@@ -85,6 +85,9 @@ class EngineHandle {
     return std::visit([](const auto& e) { return e->weights().unsettled(); }, engine_);
   }
   double nu() const { return nu_; }
+  bool holds() const {
+    return std::visit([](const auto& e) { return e->weights().selected(); }, engine_);
+  }
   std::pair<double, double> link() const {
     return std::visit([](const auto& e) { return std::pair(e->weights().link().rho1, e->weights().link().rho2); }, engine_);
   }
@@ -106,6 +109,17 @@ class EngineHandle {
   void relink(double rho1, double rho2) {
     check_link(rho1, rho2);
     std::visit([&](auto& e) { e->relink(link_for(e->C(), rho1, rho2)); }, engine_);
+  }
+
+  void select(nb::handle kept) {
+    require(nu_ == 0.0, "weights cannot be held at zero together with a cost-to-move of beta");
+    std::visit([&](auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      Array<T> array;
+      require(nb::try_cast(kept, array, false), "the selection must have the type of the weights");
+      require(array.shape(0) == e->weights().size(), "the selection must have an entry for each weight");
+      e->select(array.data());
+    }, engine_);
   }
 
   // Primal and dual in 8-byte arithmetic, w rebuilt from the multipliers. The engine goes on with
@@ -236,9 +250,20 @@ class EngineHandle {
     const bool gil_needed = !exact->thread_safe();
     std::optional<nb::gil_scoped_release> release;
     if (!gil_needed) release.emplace();
-    // β at its fixed point, whatever its cost-to-move: the best w that these multipliers have.
+    // β at its fixed point, whatever its cost-to-move: the w at which Ω*(u) has its gradient.
     const Link link = engine.weights().link();
     Weights<double> w(exact->n_weights(), Link{link.rho1, link.rho2});
+    if (engine.weights().selected()) {
+      AlignedArray<T> kept(engine.weights().size());
+      for (std::size_t j = 0; j < kept.size(); ++j) kept[j] = engine.weights().held(j) ? T(0) : T(1);
+      if constexpr (sizeof(T) == 4) {
+        AlignedArray<double> wide(w.size());
+        problem_.widen(kept.data(), wide.data());
+        w.select(wide.data());
+      } else {
+        w.select(kept.data());
+      }
+    }
     engine.rebuild(*exact, w);
     const double penalty = w.penalty(), conjugate = w.conjugate();
     double hinge = 0.0;
@@ -308,6 +333,7 @@ void bind_engine(nb::module_& m) {
       .def("expected_loss", &EngineHandle::expected_loss)
       .def("penalty", &EngineHandle::penalty)
       .def("conjugate", &EngineHandle::conjugate)
+      .def("select", &EngineHandle::select, "kept"_a)
       .def("dual", &EngineHandle::dual)
       .def("objective", [](EngineHandle& e, int threads) { return e.penalty() + e.C() * e.hinge(threads); }, "threads"_a = 1)
       .def("beta_step", &EngineHandle::beta_step)
@@ -322,6 +348,7 @@ void bind_engine(nb::module_& m) {
       .def("size", &EngineHandle::size)
       .def_prop_ro("C", &EngineHandle::C)
       .def_prop_ro("link", &EngineHandle::link)
+      .def_prop_ro("holds", &EngineHandle::holds)
       .def_prop_ro("nu", &EngineHandle::nu)
       .def_prop_ro("factored", &EngineHandle::factored)
       .def("solves", [](const EngineHandle& self, const Problem& problem) { return self.problem() == &problem; }, "problem"_a)

@@ -144,7 +144,7 @@ class Engine {
     for (const double h : hinge_) hinge += h;  // in order, whatever the number of threads
     if (result.interrupted) {
       result.gap = std::nan("");
-    } else if (weights_.link().identity()) {
+    } else if (weights_.identity()) {
       result.gap = C_ * (loss_ + hinge) - 2.0 * dual_;
     } else {
       // Ω(w) is not Ω*(u); both are summed anew, and with them the dual.
@@ -251,6 +251,12 @@ class Engine {
     for (Parts<T>& parts : parts_) {
       for (Part<T>& part : parts) part.stiffness = 1;
     }
+    recount();
+  }
+
+  // Hold all weights at zero but those where `kept` is not zero.
+  void select(const T* kept) {
+    weights_.select(kept);
     recount();
   }
 
@@ -398,7 +404,7 @@ class Engine {
     // Where most weights stay zero the dual is far flatter than that, so the share of the curvature
     // that the last step met is taken, and a step that went too far is taken back. (With a
     // cost-to-move of β the model is the paper's: w moves with u while β rests.)
-    const bool exact_model = weights_.link().identity(), adaptive = !exact_model && !weights_.lagging();
+    const bool exact_model = weights_.identity(), adaptive = !exact_model && !weights_.lagging();
     const double curvature = C * double(part.stiffness) / (weights_.link().rho2 * options.relaxation);
     const int steps = smo(m, part.set.gram(), part.set.stride(), curvature, options.mu,
                           std::max(options.tau_inner, options.tau_relative * (top - low)),

@@ -7,6 +7,9 @@
 // that are zero are exactly zero. (soft(u, ρ₁) = u - β with β = clip(u, ±ρ₁): the β of the SAP
 // paper, in closed form.)
 //
+// Weights may be held at zero (select()): Ω(w) is infinite for any other value of theirs, and Ω*(u)
+// does not see their u. A re-fit of the weights that a sparse model selected is L2 with the rest held.
+//
 // For L2, w and u are one array; else u is kept beside w and each touched coordinate is mapped.
 //
 // With a cost-to-move ν the SAP paper moves β towards its fixed point by one step of (IV.14) after
@@ -65,10 +68,26 @@ class Weights {
       return;
     }
     u_[j] += amount;
-    const T w = shrink(u_[j]);
+    const T w = held(j) ? T(0) : shrink(u_[j]);
     moved_ += double(w) * double(w) - double(w_[j]) * double(w_[j]);
     w_[j] = w;
   }
+
+  // Hold all weights at zero but those where `kept` is not zero. Not together with a cost-to-move.
+  void select(const T* kept) {
+    if (identity_) {
+      u_.reset(w_.size());
+      std::copy(w_.data(), w_.data() + w_.size(), u_.data());
+      identity_ = false;
+    }
+    held_.resize(w_.size());
+    for (std::size_t j = 0; j < w_.size(); ++j) held_[j] = kept[j] == T(0);
+    relink();
+  }
+  bool selected() const { return !held_.empty(); }
+  bool held(std::size_t j) const { return !held_.empty() && held_[j] != 0; }
+  // Does w follow u exactly, so that the quadratic model of a step is the dual itself?
+  bool identity() const { return identity_; }
 
   // ---- one sparse vector at a time, instead of weights ----
 
@@ -138,8 +157,9 @@ class Weights {
     std::fill(stamp_.begin(), stamp_.end(), time_);
     moved_ = 0.0;
   }
-  // Another link: the sums stay, w follows.
+  // Another link: the sums stay, w follows, nothing is held any more.
   void set_link(Link link) {
+    held_.clear();
     if (identity_ && !link.identity()) {
       u_.reset(w_.size());
       std::copy(w_.data(), w_.data() + w_.size(), u_.data());
@@ -157,7 +177,7 @@ class Weights {
   // After the sums were written: w follows.
   void relink() {
     if (lagging()) return follow();
-    for (std::size_t j = 0; j < u_.size(); ++j) w_[j] = shrink(u_[j]);
+    for (std::size_t j = 0; j < u_.size(); ++j) w_[j] = held(j) ? T(0) : shrink(u_[j]);
   }
 
   // Ω(w)
@@ -210,6 +230,7 @@ class Weights {
   T rho1_, scale_;
   double moved_ = 0.0;
   AlignedArray<T> w_, u_, beta_;
+  std::vector<std::uint8_t> held_;    // empty: none is
   std::vector<std::uint64_t> stamp_;  // per row: the step that its β is of
   std::uint64_t time_ = 0;
 };

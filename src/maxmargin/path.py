@@ -18,7 +18,7 @@ import numpy as np
 
 from maxmargin import _native
 from maxmargin.features.batch import EncodedBatch
-from maxmargin.regularizers import ElasticNet
+from maxmargin.regularizers import ElasticNet, Selected
 from maxmargin.training import Encoded, FitOptions, Outcome, fit, main_score, report_of
 
 if TYPE_CHECKING:
@@ -439,17 +439,20 @@ def debias(
     options: FitOptions,
     *,
     C: float | None = None,
+    keep: str = "features",
     valid: Encoded | None = None,
     sample_weight: Any = None,
     callbacks: Iterable[Any] = (),
 ) -> Outcome:
-    """Train again with plain L2, on the features only that a sparse model selected.
+    """Train again with plain L2, on what a sparse model selected.
 
     The L1 part of the elastic net selects, but it also pulls the weights that are left towards
-    zero. Here it only selects: features all of whose weights are zero stay out, and the others get
-    weights as ½‖w‖² + C Σ ξ_i has them. A feature comes back as a whole, with a weight for each
-    label, so the number of non-zero weights may be larger than before; the number of features is
-    not. Transitions, start and end are always in.
+    zero. Here it only selects, and what it selected gets weights as ½‖w‖² + C Σ ξ_i has them.
+
+    With ``keep="features"``, features all of whose weights are zero stay out. A feature comes back
+    as a whole, with a weight for each label, so the number of non-zero weights may be larger than
+    before; the number of features is not. Transitions, start and end are always in. With
+    ``keep="weights"``, every single weight that is zero stays zero.
 
     Parameters
     ----------
@@ -461,6 +464,8 @@ def debias(
         How to train; regulariser and checkpoint are left aside.
     C : float or None
         Weight of the loss; None: that of the sparse model.
+    keep : {"features", "weights"}
+        What was selected.
     valid : Encoded or None
         Data on which the new model is scored in the end.
     callbacks : iterable
@@ -471,8 +476,20 @@ def debias(
     Outcome
         The new model, with weights for all features. Its certificate, its history and its engine
         are those of the smaller problem: they bound how much better a model with *these* features
-        can be, not one with all of them.
+        can be, not one with all of them (with ``keep="weights"``: with these weights).
     """
+    if keep not in ("features", "weights"):
+        raise ValueError(f'keep is {keep!r}; expected "features" or "weights"')
+    if keep == "weights":
+        own = dataclasses.replace(
+            options, regularizer=Selected(outcome.weights), checkpoint=None, resume=False
+        )
+        problem = chain.encoded_problem(data.batch, data.codes, sample_weight=sample_weight)
+        C = outcome.C if C is None else C
+        found = fit(chain, problem, C, own, callbacks=callbacks)
+        if valid is not None:
+            found.report = report_of(chain, valid, found.weights, options.threads)
+        return found
     L = chain.n_labels
     old = chain.unpack(outcome.weights)
     n_sparse = data.batch.n_sparse

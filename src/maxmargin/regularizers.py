@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from maxmargin.errors import NotCompatibleError
 
-__all__ = ["L1", "L2", "ElasticNet", "L1Ball", "Regularizer", "make_regularizer"]
+__all__ = ["L1", "L2", "ElasticNet", "L1Ball", "Regularizer", "Selected", "make_regularizer"]
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,28 @@ class ElasticNet(Regularizer):
     def link(self) -> tuple[float, float]:
         """The ρ₁ and ρ₂ of the native link."""
         return self.rho1, self.rho2
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Selected(Regularizer):
+    """½‖w‖² over the weights that another model selected; all others are exactly zero.
+
+    Parameters
+    ----------
+    weights : array
+        The weights of that model, in the native layout: those that are not zero may be other than
+        zero again.
+    """
+
+    weights: NDArray[Any]
+
+    @property
+    def link(self) -> tuple[float, float]:
+        """That of L2."""
+        return 0.0, 1.0
+
+    def __repr__(self) -> str:
+        return f"Selected({np.count_nonzero(self.weights)} of {self.weights.size} weights)"
 
 
 @dataclass(frozen=True)

@@ -85,9 +85,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--debias",
-        action="store_true",
-        help="train once more with ½‖w‖² on the features that the elastic net left; each then has "
-        "a weight for every label",
+        nargs="?",
+        choices=("features", "weights"),
+        const="features",
+        default=None,
+        help="train once more with ½‖w‖² on what the elastic net selected: features, each with a "
+        "weight for every label (default), or just the weights",
     )
     add_solving(group)
     group.add_argument(
@@ -218,7 +221,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     if valid is not None:
         best = max(outcomes, key=_score)
     sparse = _sparse_summary(best, options)
-    if options.debias and not sparse["interrupted"]:
+    if options.debias is not None and not sparse["interrupted"]:
         sparse["selected"] = {"n_nonzero": sparse["n_nonzero"], "gap": best.certificate.gap}
         best = _debias(chain, train, best, fit_options, options, valid=valid, weights=weights)
         sparse["debiased"] = True
@@ -403,7 +406,7 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError(
             f"--nonzeros is a search of its own; it does not go with --{several[0]}"
         )
-    if options.debias and options.nonzeros is None and options.l1_ratio == 0:
+    if options.debias is not None and options.nonzeros is None and options.l1_ratio == 0:
         raise ValueError("--debias needs --l1-ratio R or --nonzeros N to select features")
     check_targets(
         [(options.model, "model"), (options.checkpoint, "checkpoint")],
@@ -589,7 +592,14 @@ def _debias(
 
     lines = [] if options.quiet else [Progress(options.gap, "debias: ")]
     outcome = debias(
-        chain, train, best, fit_options, valid=valid, sample_weight=weights, callbacks=lines
+        chain,
+        train,
+        best,
+        fit_options,
+        keep=options.debias,
+        valid=valid,
+        sample_weight=weights,
+        callbacks=lines,
     )
     for line in lines:
         line.close()

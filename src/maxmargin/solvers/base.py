@@ -20,7 +20,7 @@ import numpy as np
 
 from maxmargin._native import Engine, Problem
 from maxmargin.errors import NotCompatibleError
-from maxmargin.regularizers import L2, ElasticNet, Regularizer
+from maxmargin.regularizers import L2, ElasticNet, Regularizer, Selected
 
 __all__ = [
     "Certificate",
@@ -328,7 +328,7 @@ class Solver(ABC):
     name: ClassVar[str]
 
     #: The regularisers that it can do.
-    regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L2, ElasticNet)
+    regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L2, ElasticNet, Selected)
 
     @property
     def factored(self) -> bool:
@@ -355,7 +355,7 @@ class Solver(ABC):
             Whether weights are 4-byte.
         """
         rho1, rho2 = regularizer.link
-        return Engine(
+        engine = Engine(
             problem,
             C,
             single=single,
@@ -364,6 +364,9 @@ class Solver(ABC):
             rho2=rho2,
             nu=self.nu,
         )
+        if isinstance(regularizer, Selected):
+            engine.select(regularizer.weights.astype(engine.weights.dtype, copy=False))
+        return engine
 
     def go_on(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
         """Make a machine that an earlier run left ready for this solver (a warm start).
@@ -385,8 +388,10 @@ class Solver(ABC):
             raise NotCompatibleError(
                 f"the engine to go on from was made for another schedule than {self}"
             )
-        if machine.link != regularizer.link:
+        if machine.link != regularizer.link or machine.holds:
             machine.relink(*regularizer.link)
+        if isinstance(regularizer, Selected):
+            machine.select(regularizer.weights.astype(machine.weights.dtype, copy=False))
         if machine.C != C:
             machine.rescale(C)
 
