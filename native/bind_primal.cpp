@@ -97,6 +97,9 @@ class PrimalHandle {
     require(radius > 0.0, "radius must be positive");
     return visit([&](auto& p) { return p.project(radius); });
   }
+  void forget_average() {
+    visit([](auto& p) { return p.set_averages({}, 0.0, 0.0), 0; });
+  }
   void written() {
     visit([](auto& p) { return p.written(), 0; });
   }
@@ -126,7 +129,8 @@ class PrimalHandle {
       const std::vector<double> masses = take("masses", double{});
       require(weights.size() == p.size(), "the checkpoint does not fit this problem: expected " + std::to_string(p.size()) +
               " weights, found " + std::to_string(weights.size()));
-      require((sums.empty() || sums.size() == p.size()) && masses.size() == 2, "the checkpoint's averages are damaged");
+      require(masses.size() == 2 && (sums.size() == p.size() || (sums.empty() && masses[0] == 0.0 && masses[1] == 0.0)),
+              "the checkpoint's averages are damaged");
       std::copy(weights.begin(), weights.end(), p.weights());
       p.set_averages(sums, masses[0], masses[1]);
       p.written();
@@ -187,6 +191,7 @@ void bind_primal(nb::module_& m) {
       .def("cuts", &PrimalHandle::cuts, "least"_a, "threads"_a = 1, "seconds"_a = nb::none())
       .def("subgradient_pass", &PrimalHandle::subgradient_pass, "order"_a, "options"_a, "done"_a = 0.0, "seconds"_a = nb::none())
       .def("project", &PrimalHandle::project, "radius"_a)
+      .def("forget_average", &PrimalHandle::forget_average)
       .def("written", &PrimalHandle::written)
       .def("average", &PrimalHandle::average)
       .def_prop_ro("example_weights", &PrimalHandle::example_weights)

@@ -46,7 +46,8 @@ double l1_threshold(std::vector<T>& sizes, double radius, std::uint64_t& random)
       hi = middle;
     }
   }
-  return (above - radius) / double(lo);
+  // Where rounding lets none of them stay, all go.
+  return lo == 0 ? double(*std::max_element(sizes.begin(), sizes.end())) : (above - radius) / double(lo);
 }
 
 }  // namespace mm

@@ -128,6 +128,20 @@ class Primal {
     const double n = double(structure_.n_examples());
     const bool decays = options.lambda > 0.0, ball = options.radius > 0.0;
     if (options.average && sums_.size() == 0) sums_.reset(w_.size());
+    // A pass depends on w alone, not on how it came about: a resumed run finds the same.
+    support_known_ = false;
+    random_ = 1;
+    if (ball && options.each) find_support();
+    // However the pass ends (a user's oracle may raise), w is left as the methods above expect it.
+    struct Finish {
+      Primal& self;
+      double radius;
+      ~Finish() {
+        self.loop.first.ws->loss_scale = 1.0;
+        self.fold();
+        if (radius > 0.0) self.project(radius);
+      }
+    } finish{*this, options.radius};
     for (const std::uint32_t i : order) {
       if (loop.stop(result)) break;
       const double weight = structure_.example_weight(i);
@@ -161,8 +175,6 @@ class Primal {
       }
       if (scale_ < 1e-6) fold();
     }
-    fold();
-    if (ball) project(options.radius);
     return result;
   }
 
@@ -184,14 +196,7 @@ class Primal {
   // Move w to the nearest point of the L1 ball; θ of the threshold.
   double project(double radius) {
     T* w = w_.data();
-    if (!support_known_) {
-      support_.clear();
-      listed_.assign(w_.size(), 0);
-      for (std::size_t j = 0; j < w_.size(); ++j) {
-        if (w[j] != T(0)) list(j);
-      }
-      support_known_ = true;
-    }
+    if (!support_known_) find_support();
     sizes_.clear();
     for (const std::size_t j : support_) sizes_.push_back(std::abs(w[j]));
     const double theta = l1_threshold(sizes_, radius, random_);
@@ -204,6 +209,12 @@ class Primal {
       if (w[j] != T(0)) support_[kept++] = j; else listed_[j] = 0;
     }
     support_.resize(kept);
+    // θ was rounded to the type of the weights: what is left outside is pulled in.
+    double norm = 0.0;
+    for (const std::size_t j : support_) norm += std::abs(double(w[j]));
+    if (norm > radius) {
+      for (const std::size_t j : support_) w[j] *= T(radius / norm);
+    }
     structure_.weights_changed(*loop.first.ws);
     return theta;
   }
@@ -264,6 +275,15 @@ class Primal {
     mass_ /= scale_;
     scale_ = 1.0;
     structure_.weights_changed(*loop.first.ws);
+  }
+
+  void find_support() {
+    support_.clear();
+    listed_.assign(w_.size(), 0);
+    for (std::size_t j = 0; j < w_.size(); ++j) {
+      if (w_.data()[j] != T(0)) list(j);
+    }
+    support_known_ = true;
   }
 
   void list(std::size_t j) {

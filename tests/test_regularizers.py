@@ -317,7 +317,7 @@ def test_what_goes_together(name, kind):
 
 def test_a_tagger_tells_what_goes_together():
     tagger = SequenceTagger(solver="sdm", regularizer=L1())
-    with pytest.raises(NotCompatibleError, match="L1 goes with solver 'lp'"):
+    with pytest.raises(NotCompatibleError, match="goes with solver 'lp'"):
         tagger.fit([[["a"]], [["b"]]], [["x"], ["y"]])
 
 

@@ -268,11 +268,6 @@ def test_too_few_passes_are_told():
     assert result.certificate.primal > result.certificate.dual
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="CutMachine.collect does not pass the seconds left on: a pass under way is not cut "
-    "short by time_limit, as `solve` says it is",
-)
 def test_a_time_limit_cuts_the_pass_short():
     class Lazy(Flat):
         def argmax(self, x, w, truth=None):
@@ -372,11 +367,6 @@ def test_engines_of_other_kinds_are_refused():
         run(chain(2), engine=mine.engine)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AttributeError,
-    reason="PrimalSolver.go_on takes any PrimalMachine: a machine without planes reaches LP.step",
-)
 def test_engines_without_planes_are_refused():
     problem = chain(1).problem
     other = solve(problem, Subgradient(), C=1.0, regularizer=L2(), max_passes=2, warn=False)

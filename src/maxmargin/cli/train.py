@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from maxmargin.features.columns import LabelCodes
+    from maxmargin.regularizers import Regularizer
     from maxmargin.solvers.base import Certificate
     from maxmargin.structures.chain import Chain
     from maxmargin.training import Encoded, FitOptions, Outcome
@@ -70,11 +71,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sparse = group.add_mutually_exclusive_group()
     sparse.add_argument(
         "--l1-ratio",
-        type=number(0, 0.9999),
+        type=number(0, 1),
         default=0.0,
         metavar="R",
         help="elastic net R‖w‖₁ + (1-R)/2‖w‖² in place of ½‖w‖²: with 0.9, a model of a few "
-        "thousand weights (default: 0)",
+        "thousand weights; 1 is for --solver lp alone (default: 0)",
+    )
+    sparse.add_argument(
+        "--l1-ball",
+        type=number(0, open_low=True),
+        default=None,
+        metavar="R",
+        help="‖w‖₁ <= R in place of ½‖w‖², for --solver subgradient",
     )
     sparse.add_argument(
         "--nonzeros",
@@ -158,7 +166,12 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         metavar="G",
         help=f"relative duality gap that ends training (default: {gap:g})",
     )
-    group.add_argument("--solver", default="sdm", metavar="NAME", help="algorithm (default: sdm)")
+    group.add_argument(
+        "--solver",
+        default="sdm",
+        metavar="NAME",
+        help="algorithm: sdm (default), sap, subgradient, lp, extragradient",
+    )
     group.add_argument(
         "--max-passes", type=at_least(1), default=1000, metavar="N", help="most passes"
     )
@@ -412,9 +425,25 @@ def _check(options: argparse.Namespace) -> None:
         [(options.model, "model"), (options.checkpoint, "checkpoint")],
         [options.train, options.valid],
     )
+    from maxmargin.regularizers import ElasticNet, make_regularizer
     from maxmargin.solvers import make_solver
 
-    make_solver(options.solver)
+    solver = make_solver(options.solver)
+    solver.check_regularizer(make_regularizer(regularizer_of(options)))
+    if options.nonzeros is not None:
+        solver.check_regularizer(ElasticNet(0.5, 0.5))
+
+
+def regularizer_of(options: argparse.Namespace) -> Regularizer | None:
+    """Return what ``--l1-ratio`` and ``--l1-ball`` say, where a command has them; None is L2."""
+    from maxmargin.regularizers import L1, ElasticNet, L1Ball
+
+    ratio, radius = getattr(options, "l1_ratio", 0.0), getattr(options, "l1_ball", None)
+    if radius is not None:
+        return L1Ball(radius)
+    if ratio == 1:
+        return L1()
+    return ElasticNet(l1_ratio=ratio) if ratio else None
 
 
 def check_targets(
@@ -475,13 +504,11 @@ def solving(options: argparse.Namespace) -> FitOptions:
     FitOptions
         For `maxmargin.training` and `maxmargin.path`.
     """
-    from maxmargin.regularizers import ElasticNet
     from maxmargin.training import FitOptions
 
-    ratio = getattr(options, "l1_ratio", 0.0)
     return FitOptions(
         solver=options.solver,
-        regularizer=ElasticNet(l1_ratio=ratio) if ratio else None,
+        regularizer=regularizer_of(options),
         gap=options.gap,
         max_passes=options.max_passes,
         time_limit=options.time_limit,

@@ -40,7 +40,8 @@ class Certificate:
     """How far a returned model can be from the optimum, computed from scratch.
 
     The weights were rebuilt from the multipliers, and primal and dual computed from them and the
-    data in 8-byte arithmetic; nothing that training accumulated enters.
+    data in 8-byte arithmetic; nothing that training accumulated enters. (Solvers that keep w and no
+    multipliers have the primal from scratch too, and as dual the best bound that they met.)
 
     Attributes
     ----------
@@ -395,6 +396,16 @@ class Solver(ABC):
         if machine.C != C:
             machine.rescale(C)
 
+    @classmethod
+    def does(cls, regularizer: Regularizer) -> bool:
+        """Whether it can do a regulariser."""
+        return isinstance(regularizer, cls.regularizers)
+
+    @classmethod
+    def does_what(cls) -> str:
+        """Return the regularisers that it can do, in words."""
+        return ", ".join(kind.__name__ for kind in cls.regularizers if kind is not Selected)
+
     def check_regularizer(self, regularizer: Regularizer) -> None:
         """Refuse a regulariser that this solver cannot do.
 
@@ -403,15 +414,14 @@ class Solver(ABC):
         NotCompatibleError
             With the solvers that can.
         """
-        if isinstance(regularizer, self.regularizers):
+        if self.does(regularizer):
             return
         from maxmargin.solvers import SOLVERS
 
-        able = [name for name, s in SOLVERS.items() if isinstance(regularizer, s.regularizers)]
-        own = ", ".join(kind.__name__ for kind in self.regularizers)
+        able = [name for name, solver in SOLVERS.items() if solver.does(regularizer)]
         raise NotCompatibleError(
-            f"solver {self.name!r} cannot do {regularizer}; it does {own}. "
-            + (f"{type(regularizer).__name__} goes with solver " if able else "No solver does it")
+            f"solver {self.name!r} cannot do {regularizer}; it does {self.does_what()}. "
+            + (f"{regularizer} goes with solver " if able else "No solver does it")
             + " or ".join(map(repr, able))
         )
 

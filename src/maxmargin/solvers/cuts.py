@@ -1,24 +1,29 @@
 """Cutting planes as the rows of a sparse matrix: what the linear programs work on.
 
 `CutMachine` collects, from the outputs that the oracle finds, one row Δf per plane with its example
-and its loss, over the columns (weights) that any plane touches.
+and its loss, over the columns (weights) that any plane touches. `CutSolver` is the loop around it:
+improve over the planes found so far, then ask the oracle for more.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+import time
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._native import Problem, SweepResult
 from maxmargin.regularizers import Regularizer
-from maxmargin.solvers.primal import PrimalMachine, read_array
+from maxmargin.solvers.base import Context, PassTotals, Step
+from maxmargin.solvers.primal import PrimalMachine, PrimalSolver, read_array
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["CutMachine"]
+__all__ = ["CutMachine", "CutSolver"]
 
 
 class CutMachine(PrimalMachine):
@@ -39,7 +44,7 @@ class CutMachine(PrimalMachine):
     """
 
     def __init__(self, problem: Problem, C: float, regularizer: Regularizer, single: bool) -> None:
-        super().__init__(problem, C, regularizer, single)
+        super().__init__(problem, C, regularizer, single=False)  # whatever was asked for
         self.n_examples = problem.n_examples
         self.share = np.asarray(self.primal.example_weights)  # factors of C
         self._set(
@@ -67,7 +72,9 @@ class CutMachine(PrimalMachine):
         self.rows: csr_matrix = csr_matrix((values, places, indptr), shape=shape)
         self.n_planes = len(example)
 
-    def collect(self, least: NDArray[np.float64], threads: int) -> tuple[SweepResult, int]:
+    def collect(
+        self, least: NDArray[np.float64], threads: int, seconds: float | None
+    ) -> tuple[SweepResult, int]:
         """Call the oracle on all examples; keep the planes whose F is above the example's bound.
 
         Returns
@@ -75,7 +82,9 @@ class CutMachine(PrimalMachine):
         tuple of SweepResult and int
             What the oracle found, and how many planes are new.
         """
-        example, loss, _, indptr, indices, values, result = self.primal.cuts(least, threads)
+        example, loss, _, indptr, indices, values, result = self.primal.cuts(
+            least, threads, seconds
+        )
         if len(example):
             old = self.rows
             self._set(
@@ -139,3 +148,45 @@ class CutMachine(PrimalMachine):
         super().restore(state)
         self._set(example, loss, indptr, indices, values)
         self.alpha = alpha
+
+
+class CutSolver(PrimalSolver):
+    """Cutting planes: improve over those found so far, then ask the oracle for more."""
+
+    machine: ClassVar[type[PrimalMachine]] = CutMachine
+
+    #: A plane is kept if it violates its constraint by more than this.
+    epsilon: float
+
+    @abstractmethod
+    def improve(
+        self, engine: CutMachine, seconds: float | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return weights (over the columns) and multipliers for the planes found so far."""
+
+    def init(self, context: Context) -> dict[str, Any]:
+        """Return the state before the first pass."""
+        return {}
+
+    def step(self, engine: CutMachine, state: dict[str, Any], context: Context) -> Step:
+        """Improve, then ask the oracle at the new weights."""
+        begin = time.perf_counter()
+        gain, xi, left = 0.0, np.zeros(context.n_examples), context.seconds_left
+        if engine.n_planes:
+            w, alpha = self.improve(engine, left)
+            gain = engine.take(w, alpha)
+            xi = engine.slacks(w)
+        if left is not None:
+            left = max(left - (time.perf_counter() - begin), 0.0)
+        result, added = engine.collect(xi + self.epsilon, context.threads, left)
+        if result.interrupted:
+            totals = PassTotals(math.nan, gain, result.oracle_calls, interrupted=True)
+            return Step("collect", totals)
+        primal = engine.regularizer.penalty(engine.weights) + engine.C * result.hinge
+        totals = PassTotals(primal - engine.bound, gain, result.oracle_calls)
+        reason = f"no plane is violated by {self.epsilon:g}"
+        return Step("collect", totals, self.done(added), reason)
+
+    def done(self, added: int) -> bool:
+        """Whether a pass that found so many new planes was the last."""
+        return False

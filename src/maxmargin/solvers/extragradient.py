@@ -19,25 +19,22 @@ paper took the 0/1 loss; here l is the structure's own.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._native import Problem
-from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import L1, Regularizer
 from maxmargin.solvers.auto import check_not_negative, check_whole
-from maxmargin.solvers.base import Context, PassTotals, Step
-from maxmargin.solvers.cuts import CutMachine
-from maxmargin.solvers.primal import PrimalSolver
+from maxmargin.solvers.cuts import CutMachine, CutSolver
 
 __all__ = ["ExtraGradient", "project_blocks"]
 
 
 @dataclass(frozen=True)
-class ExtraGradient(PrimalSolver):
+class ExtraGradient(CutSolver):
     """Extra-gradient steps with column generation, for ``L1(nonnegative=True)``.
 
     Parameters
@@ -63,41 +60,21 @@ class ExtraGradient(PrimalSolver):
         if not 0 < self.shorten < 1:
             raise ValueError(f"shorten must lie between 0 and 1, got {self.shorten!r}")
 
-    def check_regularizer(self, regularizer: Regularizer) -> None:
-        """Refuse all but L1 with weights that are not negative."""
-        super().check_regularizer(regularizer)
-        if not getattr(regularizer, "nonnegative", False):
-            raise NotCompatibleError(
-                f'solver "extragradient" needs weights that are not negative (OP4), got '
-                f'{regularizer}; take L1(nonnegative=True), or solver="lp"'
-            )
+    @classmethod
+    def does(cls, regularizer: Regularizer) -> bool:
+        """Only L1 with weights that are not negative (OP4)."""
+        return isinstance(regularizer, L1) and regularizer.nonnegative
 
-    def start(
-        self, problem: Problem, C: float, regularizer: Regularizer, single: bool
-    ) -> CutMachine:
-        """Return weights of zero and no planes."""
-        return CutMachine(problem, C, regularizer, single=False)
+    @classmethod
+    def does_what(cls) -> str:
+        """Return the one that it can do."""
+        return "L1(nonnegative=True)"
 
-    def init(self, context: Context) -> dict[str, Any]:
-        """Return the state before the first pass."""
-        return {}
-
-    def step(self, engine: CutMachine, state: dict[str, Any], context: Context) -> Step:
-        """Improve over the outputs found so far, then ask the oracle for more."""
-        gain, xi = 0.0, np.zeros(context.n_examples)
-        if engine.n_planes:
-            w, alpha = self._improve(engine)
-            gain = engine.take(w, alpha)
-            xi = engine.slacks(w)
-        result, _ = engine.collect(xi + self.epsilon, context.threads)
-        if result.interrupted:
-            return Step(
-                "collect", PassTotals(math.nan, gain, result.oracle_calls, interrupted=True)
-            )
-        primal = engine.regularizer.penalty(engine.weights) + engine.C * result.hinge
-        return Step("collect", PassTotals(primal - engine.bound, gain, result.oracle_calls))
-
-    def _improve(self, engine: CutMachine) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def improve(
+        self, engine: CutMachine, seconds: float | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Make `inner` extra-gradient steps, or fewer if time is up."""
+        end = math.inf if seconds is None else time.perf_counter() + seconds
         regularizer = engine.regularizer
         assert isinstance(regularizer, L1)
         rows, columns = engine.rows, engine.rows.T.tocsr()
@@ -117,6 +94,8 @@ class ExtraGradient(PrimalSolver):
 
         w, alpha = np.asarray(engine.weights[engine.columns]), engine.alpha
         for _ in range(self.inner):
+            if time.perf_counter() > end:
+                break
             w_ahead, alpha_ahead = descend(w, alpha), ascend(alpha, w)
             w, alpha = descend(w, alpha_ahead), ascend(alpha, w_ahead)
         return w, alpha

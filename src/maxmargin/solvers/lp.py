@@ -19,17 +19,14 @@ other solvers, as the papers found too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._native import Problem
 from maxmargin.regularizers import L1, Regularizer
 from maxmargin.solvers.auto import check_choice, check_not_negative
-from maxmargin.solvers.base import Context, PassTotals, Step
-from maxmargin.solvers.cuts import CutMachine
-from maxmargin.solvers.primal import PrimalSolver
+from maxmargin.solvers.cuts import CutMachine, CutSolver
 
 __all__ = ["LP"]
 
@@ -37,7 +34,7 @@ METHODS = ("highs", "highs-ds", "highs-ipm")
 
 
 @dataclass(frozen=True)
-class LP(PrimalSolver):
+class LP(CutSolver):
     """Cutting planes and linear programs.
 
     Parameters
@@ -58,31 +55,13 @@ class LP(PrimalSolver):
         check_not_negative(self, "epsilon")
         check_choice("method", self.method, METHODS)
 
-    def start(
-        self, problem: Problem, C: float, regularizer: Regularizer, single: bool
-    ) -> CutMachine:
-        """Return weights of zero and no planes; 8-byte, as HiGHS has it."""
-        return CutMachine(problem, C, regularizer, single=False)
+    def done(self, added: int) -> bool:
+        """Without new planes the program would be the same."""
+        return added == 0
 
-    def init(self, context: Context) -> dict[str, Any]:
-        """Return the state before the first pass."""
-        return {}
-
-    def step(self, engine: CutMachine, state: dict[str, Any], context: Context) -> Step:
-        """Solve the linear program, then ask the oracle."""
-        gain, xi = 0.0, np.zeros(context.n_examples)
-        if engine.n_planes:
-            w, alpha = self._solve(engine)
-            gain = engine.take(w, alpha)
-            xi = engine.slacks(w)
-        result, added = engine.collect(xi + self.epsilon, context.threads)
-        if result.interrupted:
-            return Step("collect", PassTotals(np.nan, gain, result.oracle_calls, interrupted=True))
-        primal = engine.regularizer.penalty(engine.weights) + engine.C * result.hinge
-        totals = PassTotals(primal - engine.bound, gain, result.oracle_calls)
-        return Step("collect", totals, added == 0, f"no plane is violated by {self.epsilon:g}")
-
-    def _solve(self, engine: CutMachine) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def improve(
+        self, engine: CutMachine, seconds: float | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Solve over the planes kept; return the weights of the columns and the multipliers."""
         from scipy.optimize import linprog
         from scipy.sparse import csr_matrix, hstack
@@ -96,7 +75,12 @@ class LP(PrimalSolver):
         matrix = -hstack([*signs, slack], format="csr")
         weight = np.full(len(signs) * d, regularizer.rho1)
         cost = np.concatenate([weight, engine.C * engine.share[owners]])
-        found = linprog(cost, A_ub=matrix, b_ub=-engine.loss, method=self.method)
+        limit = {} if seconds is None else {"time_limit": max(seconds, 0.01)}
+        found = linprog(
+            cost, A_ub=matrix, b_ub=-engine.loss, method=self.method, options=limit
+        )
+        if found.status == 1:  # out of time: what there was
+            return np.asarray(engine.weights[engine.columns]), engine.alpha
         if found.status != 0:
             raise ArithmeticError(f"HiGHS did not solve the linear program: {found.message}")
         w = found.x[:d].copy()

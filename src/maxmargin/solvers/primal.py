@@ -8,7 +8,7 @@ have a certificate as well, and the same driver.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,9 @@ class PrimalMachine:
         """Replace the weights."""
         self.primal.weights[:] = weights
         self.primal.written()
+
+    def begin(self) -> None:
+        """Get ready for a new run from the present weights."""
 
     def offer(self, u: NDArray[Any], loss: float) -> float:
         """Take multipliers, as u = C Σ α Δf and C Σ α l; return by how much the bound rose."""
@@ -97,21 +100,25 @@ class PrimalMachine:
 class PrimalSolver(Solver):
     """A solver that keeps w instead of multipliers."""
 
+    #: What it moves.
+    machine: ClassVar[type[PrimalMachine]] = PrimalMachine
+
     def start(
         self, problem: Problem, C: float, regularizer: Regularizer, single: bool
     ) -> PrimalMachine:
         """Return weights of zero."""
-        return PrimalMachine(problem, C, regularizer, single)
+        return self.machine(problem, C, regularizer, single)
 
     def go_on(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
         """Keep the weights; a bound for another objective is forgotten."""
-        if not isinstance(machine, PrimalMachine):
+        if type(machine) is not self.machine:
             raise NotCompatibleError(
                 f"solver {self.name!r} cannot go on from what another kind of solver left"
             )
         if machine.C != C or machine.regularizer != regularizer:
             machine.bound = 0.0
         machine.C, machine.regularizer = C, regularizer
+        machine.begin()
 
 
 def read_array(state: dict[str, Any], name: str, size: int | None = None) -> NDArray[np.float64]:

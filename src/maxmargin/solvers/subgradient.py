@@ -18,7 +18,8 @@ as λ/2 ‖w‖² plus the mean loss, λ = 1/(nC): w ← (1 - η_t λ) w + η_t 
 t-th with weight t, is what is returned unless ``average=False``.
 
 η₀ is calibrated as in Bottou's code: on a sample of the examples, the one of a geometric grid after
-whose pass the objective is lowest.
+whose pass the objective is lowest. (On all of them, where the projection comes at the end of a
+pass: how far w runs away until then depends on how many there are.)
 
 Lower bound: each pass finds one output per example. These are multipliers; their mean over the
 passes, the k-th with weight k, is offered as a dual solution.
@@ -27,6 +28,7 @@ passes, the k-th with weight k, is offered as a dual solution.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,6 +54,12 @@ class SubgradientMachine(PrimalMachine):
         self.mean = np.zeros_like(self.primal.weights)  # Σ_i Δf_i of the mean outputs
         self.mean_loss = 0.0
         self.averaged: NDArray[Any] | None = None
+
+    def begin(self) -> None:
+        """Start averages anew; the mean of the planes are multipliers for any objective."""
+        self.averaged = None
+        self.primal.forget_average()
+        self.offer(self.C * self.mean, self.C * self.mean_loss)
 
     @property
     def weights(self) -> Any:
@@ -133,6 +141,7 @@ class Subgradient(PrimalSolver):
     """
 
     name: ClassVar[str] = "subgradient"
+    machine: ClassVar[type[PrimalMachine]] = SubgradientMachine
     regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L2, L1Ball)
 
     step_size: float | str = "calibrate"
@@ -146,7 +155,7 @@ class Subgradient(PrimalSolver):
         check_whole(self, sample=1)
         if isinstance(self.step_size, str):
             check_choice("step_size", self.step_size, ("calibrate", "pegasos"))
-        elif not 0 < self.step_size < math.inf:
+        elif isinstance(self.step_size, bool) or not 0 < self.step_size < math.inf:
             raise ValueError(
                 f'step_size must be positive, "calibrate" or "pegasos"; got {self.step_size!r}'
             )
@@ -159,12 +168,6 @@ class Subgradient(PrimalSolver):
                 'step_size="pegasos" needs the decay of L2; give a number, or "calibrate"'
             )
 
-    def start(
-        self, problem: Problem, C: float, regularizer: Regularizer, single: bool
-    ) -> SubgradientMachine:
-        """Return weights of zero."""
-        return SubgradientMachine(problem, C, regularizer, single)
-
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""
         return {"eta": None, "done": 0, "passes": 0}
@@ -175,6 +178,8 @@ class Subgradient(PrimalSolver):
         calls = 0
         if state["eta"] is None:
             state["eta"], calls = self._first_step(engine, context)
+            if state["eta"] is None:
+                return Step("exact", PassTotals(math.nan, 0.0, calls, interrupted=True))
         options = self._options(engine, state["eta"], n)
         result = engine.primal.subgradient_pass(
             context.order(self.permute), options, float(state["done"]), context.seconds_left
@@ -201,37 +206,45 @@ class Subgradient(PrimalSolver):
         lambda_ = 1 / (n * engine.C)
         return SubgradientOptions(lambda_=lambda_, eta=eta, average=average and self.average)
 
-    #: Factor between two steps that are tried.
-    FACTOR: ClassVar[float] = 2.0
+    #: Steps that are tried: η₀ times these, the best of them then times two and by two.
+    TRIED: ClassVar[tuple[float, ...]] = tuple(4.0**k for k in range(-8, 1))
 
-    def _first_step(self, engine: SubgradientMachine, context: Context) -> tuple[float, int]:
-        """Return η₀ and the oracle calls that finding it took."""
+    def _first_step(self, engine: SubgradientMachine, context: Context) -> tuple[float | None, int]:
+        """Return η₀, None if time is up, and the oracle calls that finding it took."""
         n = context.n_examples
         # 1/λ is the largest that makes sense with decay.
-        most = math.inf if isinstance(engine.regularizer, L1Ball) else n * engine.C
+        ball = isinstance(engine.regularizer, L1Ball)
+        most = 16.0 if ball else n * engine.C
         if self.step_size == "pegasos":
             return most, 0
         if not isinstance(self.step_size, str):
-            return min(self.step_size, most), 0
-        sample = context.rng.permutation(n)[: self.sample].astype(np.uint32)
+            return (self.step_size if ball else min(self.step_size, most)), 0
+        whole = ball and self.project == "pass"
+        sample = context.rng.permutation(n)[: n if whole else self.sample].astype(np.uint32)
         before = engine.primal.weights.copy()
         calls = 0
+        left = math.inf if context.seconds_left is None else context.seconds_left
+        end = time.perf_counter() + left
+        costs: dict[float, float] = {}
 
         def cost(eta: float) -> float:
             nonlocal calls
+            if eta in costs or eta > most or time.perf_counter() > end:
+                return costs.get(eta, math.inf)
             engine.write(before)
-            engine.primal.subgradient_pass(sample, self._options(engine, eta, n, average=False))
-            calls += 2 * len(sample)
+            options = self._options(engine, eta, n, average=False)
+            engine.primal.subgradient_pass(sample, options, 0.0, max(end - time.perf_counter(), 0))
+            calls += len(sample)
+            if time.perf_counter() > end:
+                return math.inf
+            calls += len(sample)
             loss = engine.primal.hinge_of(sample).hinge * n / len(sample)
-            return engine.regularizer.penalty(engine.primal.weights) + engine.C * loss
+            costs[eta] = engine.regularizer.penalty(engine.primal.weights) + engine.C * loss
+            return costs[eta]
 
-        eta = min(1.0, most)
-        best = cost(eta)
-        for factor in (self.FACTOR, 1 / self.FACTOR):
-            improved = False
-            while eta * factor <= most and (value := cost(eta * factor)) < best:
-                eta, best, improved = eta * factor, value, True
-            if improved:  # the other direction was no better, else this one would not have been
-                break
-        engine.write(before)
-        return eta, calls
+        try:
+            eta = min((most * share for share in self.TRIED), key=cost)
+            eta = min((eta, 2 * eta, eta / 2), key=cost)
+        finally:
+            engine.write(before)
+        return (None if time.perf_counter() > end else eta), calls
