@@ -2,6 +2,7 @@
 #include <variant>
 
 #include "engine_state.hpp"
+#include "formulated.hpp"
 #include "polling.hpp"
 #include "problem.hpp"
 #include "python_structure.hpp"
@@ -28,16 +29,19 @@ class PythonProblemHandle final : public Problem {
 // An engine of either precision, with the calls that Python makes.
 class EngineHandle {
  public:
-  EngineHandle(Problem& problem, double C, bool single, bool factored, double rho1, double rho2, double nu)
-      : problem_(problem), nu_(nu) {
+  EngineHandle(Problem& problem, double C, bool single, bool factored, double rho1, double rho2, double nu,
+               const std::string& slack, const std::string& rescale)
+      : problem_(problem), formulated_(problem, slack, rescale), formulation_(slack, rescale), nu_(nu) {
     require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
     require(std::isfinite(nu) && nu >= 0.0, "nu must be finite and not negative, got " + std::to_string(nu));
     check_link(rho1, rho2);
+    require(!factored || (formulated_.plain() && formulated_.slack() == Slack::kLinear),
+            "blocks are kept in parts with linear slacks and margin rescaling only");
     const auto make = [&]<class T>(T) {
-      const Structure<T>* structure = problem.structure<T>();
+      const Structure<T>* structure = formulated_.structure<T>();
       require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
       structure->require_truth();
-      engine_ = std::make_unique<Engine<T>>(*structure, C, factored, link_for(C, rho1, rho2));
+      engine_ = std::make_unique<Engine<T>>(*structure, C, factored, link_for(C, rho1, rho2), formulated_.slack());
     };
     if (single) {
       make(float{});
@@ -65,6 +69,57 @@ class EngineHandle {
   double hinge(int threads) {
     return run(std::nullopt, [&](auto& engine) { return engine.hinge(threads); });
   }
+  double objective(int threads) {
+    return run(std::nullopt, [&](auto& engine) { return engine.objective(threads); });
+  }
+  double unsure() const { return unsure_; }
+  nb::object average() const {
+    return std::visit([](const auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      std::vector<T> out(e->weights().size());
+      e->average(out.data());
+      return to_numpy(std::move(out));
+    }, engine_);
+  }
+  void forget_average() {
+    std::visit([](auto& e) { e->forget_average(); }, engine_);
+  }
+  nb::object block_gaps() const {
+    return to_numpy(std::visit([](const auto& e) { return e->block_gaps(); }, engine_));
+  }
+  // All planes with their multipliers: examples, losses, α, and Δf as sparse rows.
+  nb::tuple planes() {
+    return std::visit([&](auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      const Structure<T>& structure = *formulated_.structure<T>();
+      auto ws = structure.workspace();
+      auto delta = Weights<T>::recorder(structure.n_weights());
+      std::vector<std::int64_t> example, indptr{0}, indices;
+      std::vector<double> loss, alpha, values;
+      std::vector<std::size_t> places;
+      const double one = 1.0;
+      for (std::size_t i = 0; i < e->n_examples(); ++i) {
+        for (const auto& part : e->parts()[i]) {
+          for (std::size_t k = 1; k < part.set.size(); ++k) {
+            const CodeView code = part.set.code(k);
+            delta.wipe();
+            structure.accumulate(*ws, i, part.index, {&code, 1}, &one, delta);
+            delta.places(places);
+            example.push_back(std::int64_t(i));
+            loss.push_back(part.set.loss()[k]);
+            alpha.push_back(part.set.alpha()[k]);
+            for (const std::size_t j : places) {
+              indices.push_back(std::int64_t(j));
+              values.push_back(double(delta.data()[j]));
+            }
+            indptr.push_back(std::int64_t(indices.size()));
+          }
+        }
+      }
+      return nb::make_tuple(to_numpy(std::move(example)), to_numpy(std::move(loss)), to_numpy(std::move(alpha)),
+                            to_numpy(std::move(indptr)), to_numpy(std::move(indices)), to_numpy(std::move(values)));
+    }, engine_);
+  }
   double expected_loss() const {
     return std::visit([](const auto& e) { return e->expected_loss(); }, engine_);
   }
@@ -85,6 +140,7 @@ class EngineHandle {
     return std::visit([](const auto& e) { return e->weights().unsettled(); }, engine_);
   }
   double nu() const { return nu_; }
+  std::pair<std::string, std::string> formulation() const { return formulation_; }
   bool holds() const {
     return std::visit([](const auto& e) { return e->weights().selected(); }, engine_);
   }
@@ -217,7 +273,7 @@ class EngineHandle {
         require(beta.size() == weights.size(), "the checkpoint's beta does not fit its weights");
         for (const T b : beta) require(std::isfinite(b), "the checkpoint holds a beta that is not finite");
       }
-      e->parts() = restore_parts(s, *problem_.structure<T>(), e->factored());
+      e->parts() = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
       std::copy(weights.begin(), weights.end(), e->weights().sums());
       e->weights().relink();
       if (e->weights().lagging()) e->weights().follow(beta.data());
@@ -246,7 +302,7 @@ class EngineHandle {
 
   template <class T>
   std::pair<double, double> certify_as(Engine<T>& engine, int threads) {
-    const Structure<double>* exact = problem_.structure<double>();
+    const Structure<double>* exact = formulated_.structure<double>();
     const bool gil_needed = !exact->thread_safe();
     std::optional<nb::gil_scoped_release> release;
     if (!gil_needed) release.emplace();
@@ -266,24 +322,29 @@ class EngineHandle {
     }
     engine.rebuild(*exact, w);
     const double penalty = w.penalty(), conjugate = w.conjugate();
-    double hinge = 0.0;
     const std::size_t n = exact->n_examples(), shares = gil_needed ? 1 : n_shares(threads, n);
-    std::vector<double> value(n);
+    std::vector<double> value(n), unsure(n);
     run_shares(shares, [&](std::size_t share) {
       auto ws = exact->workspace();
       for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
-        value[i] = exact->example_weight(i) * std::max(0.0, exact->oracle(*ws, i, w.data()).F);
+        const Found found = exact->oracle(*ws, i, w.data());
+        value[i] = found.upper();
+        unsure[i] = value[i] - std::max(found.F, 0.0);
       }
     });
-    for (const double v : value) hinge += v;
+    unsure_ = 0.0;
+    for (const double u : unsure) unsure_ = std::max(unsure_, u);
     problem_.copy_weights(w, engine.weights());
     if (engine.weights().lagging()) engine.weights().follow();
     engine.recount();
-    const double C = engine.C();
-    return {penalty + C * hinge, C * engine.expected_loss() - conjugate};
+    const double dual = engine.C() * (engine.expected_loss() - engine.expected_price()) - conjugate;
+    return {engine.objective(penalty, std::move(value)), dual};
   }
 
   Problem& problem_;
+  Formulated formulated_;
+  std::pair<std::string, std::string> formulation_;  // slack, rescale
+  double unsure_ = 0.0;  // by how much an oracle may have missed its best output, in the last certificate
   double nu_;  // cost-to-move of β
   std::variant<std::unique_ptr<Engine<float>>, std::unique_ptr<Engine<double>>> engine_;
 };
@@ -297,16 +358,17 @@ void bind_engine(nb::module_& m) {
       .def("__init__",
            [](PassOptions* self, double tau, double tau_inner, double tau_relative, int max_smo,
               int rounds, double relaxation, bool recombine, double min_violation, bool prune,
-              double mu, bool beta_steps) {
+              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average) {
              require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0 && min_violation >= 0, "tolerances must not be negative");
              require(mu >= 0 && std::isfinite(mu), "mu must not be negative");
              require(relaxation > 0 && relaxation < 2, "relaxation must be between 0 and 2");
              require(max_smo >= 1 && rounds >= 1, "max_smo and rounds must be at least 1");
-             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps};
+             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average};
            },
            nb::kw_only(), "tau"_a = 0.0, "tau_inner"_a = 0.0, "tau_relative"_a = 0.0,
            "max_smo"_a = 1000, "rounds"_a = 1, "relaxation"_a = 1.0, "recombine"_a = false,
-           "min_violation"_a = 0.0, "prune"_a = true, "mu"_a = 0.0, "beta_steps"_a = true);
+           "min_violation"_a = 0.0, "prune"_a = true, "mu"_a = 0.0, "beta_steps"_a = true,
+           "epsilon"_a = -1.0, "frank_wolfe"_a = false, "average"_a = false);
 
   nb::class_<PassResult>(m, "PassResult")
       .def_ro("gap", &PassResult::gap)
@@ -324,8 +386,8 @@ void bind_engine(nb::module_& m) {
       .def_ro("interrupted", &PassResult::interrupted);
 
   nb::class_<EngineHandle>(m, "Engine")
-      .def(nb::init<Problem&, double, bool, bool, double, double, double>(), "problem"_a, "C"_a, "single"_a = true,
-           "factored"_a = true, "rho1"_a = 0.0, "rho2"_a = 1.0, "nu"_a = 0.0, nb::keep_alive<1, 2>())
+      .def(nb::init<Problem&, double, bool, bool, double, double, double, const std::string&, const std::string&>(), "problem"_a, "C"_a, "single"_a = true,
+           "factored"_a = true, "rho1"_a = 0.0, "rho2"_a = 1.0, "nu"_a = 0.0, "slack"_a = "linear", "rescale"_a = "margin", nb::keep_alive<1, 2>())
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("collect_pass", &EngineHandle::collect_pass, "threads"_a = 1, "seconds"_a = nb::none())
@@ -335,7 +397,12 @@ void bind_engine(nb::module_& m) {
       .def("conjugate", &EngineHandle::conjugate)
       .def("select", &EngineHandle::select, "kept"_a)
       .def("dual", &EngineHandle::dual)
-      .def("objective", [](EngineHandle& e, int threads) { return e.penalty() + e.C() * e.hinge(threads); }, "threads"_a = 1)
+      .def("objective", &EngineHandle::objective, "threads"_a = 1)
+      .def("average", &EngineHandle::average)
+      .def("forget_average", [](EngineHandle& e) { e.forget_average(); })
+      .def("block_gaps", &EngineHandle::block_gaps)
+      .def("planes", &EngineHandle::planes)
+      .def_prop_ro("unsure", [](const EngineHandle& e) { return e.unsure(); })
       .def("beta_step", &EngineHandle::beta_step)
       .def("unsettled", &EngineHandle::unsettled)
       .def("sums", &EngineHandle::sums)
@@ -349,6 +416,7 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("C", &EngineHandle::C)
       .def_prop_ro("link", &EngineHandle::link)
       .def_prop_ro("holds", &EngineHandle::holds)
+      .def_prop_ro("formulation", [](const EngineHandle& e) { return e.formulation(); })
       .def_prop_ro("nu", &EngineHandle::nu)
       .def_prop_ro("factored", &EngineHandle::factored)
       .def("solves", [](const EngineHandle& self, const Problem& problem) { return self.problem() == &problem; }, "problem"_a)

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <variant>
 
+#include "formulated.hpp"
 #include "polling.hpp"
 #include "primal.hpp"
 #include "problem.hpp"
@@ -20,6 +21,7 @@ nb::object view(T* data, std::size_t n, nb::handle owner) {
 // A w of either precision, with the calls that Python makes.
 class PrimalHandle {
   Problem& problem_;
+  Formulated formulated_;
   std::variant<std::unique_ptr<Primal<float>>, std::unique_ptr<Primal<double>>> primal_;
 
   template <class F>
@@ -28,9 +30,10 @@ class PrimalHandle {
   }
 
  public:
-  PrimalHandle(Problem& problem, bool single) : problem_(problem) {
+  PrimalHandle(Problem& problem, bool single, const std::string& rescale)
+      : problem_(problem), formulated_(problem, "linear", rescale) {
     const auto make = [&]<class T>(T) {
-      const Structure<T>* structure = problem.structure<T>();
+      const Structure<T>* structure = formulated_.structure<T>();
       require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
       structure->require_truth();
       primal_ = std::make_unique<Primal<T>>(*structure);
@@ -61,7 +64,7 @@ class PrimalHandle {
   }
   // Σ_i max F of the present w in 8-byte arithmetic.
   double exact_hinge(int threads) {
-    const Structure<double>* exact = problem_.structure<double>();
+    const Structure<double>* exact = formulated_.structure<double>();
     Primal<double> wide(*exact);
     visit([&](auto& p) {
       using T = std::decay_t<decltype(*p.weights())>;
@@ -181,7 +184,7 @@ void bind_primal(nb::module_& m) {
            nb::kw_only(), "lambda_"_a = 0.0, "eta"_a = 1.0, "radius"_a = 0.0, "each"_a = false, "average"_a = false);
 
   nb::class_<PrimalHandle>(m, "Primal")
-      .def(nb::init<Problem&, bool>(), "problem"_a, "single"_a = true, nb::keep_alive<1, 2>())
+      .def(nb::init<Problem&, bool, const std::string&>(), "problem"_a, "single"_a = true, "rescale"_a = "margin", nb::keep_alive<1, 2>())
       .def("hinge", &PrimalHandle::hinge, "threads"_a = 1)
       .def("hinge_of", &PrimalHandle::hinge_of, "order"_a)
       .def("exact_hinge", &PrimalHandle::exact_hinge, "threads"_a = 1)

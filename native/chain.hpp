@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "chain_cells.hpp"
+#include "chain_losses.hpp"
 #include "kernels.hpp"
 #include "sparse_scratch.hpp"
 #include "token_gram.hpp"
@@ -46,6 +47,8 @@ class Chain final : public Structure<T> {
     AlignedArray<T> steps;         // [T][L][Lp] transitions into each token, with pair features
     AlignedArray<T> two;           // [4][Lp] two tokens, for one step of the forward pass
     std::vector<std::uint32_t> y;  // labels of the best path
+    LossTable<T> table;            // best labels by their errors
+    std::vector<std::size_t> errors;  // of the grades found last
     bool bounds_valid = false;
     std::vector<double> edge;      // [(L + 2) * Lp] scratch of gram, always left zero
     std::vector<Cell> cell;        // the cells of the index, with their gains
@@ -138,6 +141,11 @@ class Chain final : public Structure<T> {
     augment(ws, i);
     const std::int32_t* truth = data_.labels + data_.offsets[i];
     decode(ws, i, edge, truth);
+    return code_of_path(ws, i, edge, truth);
+  }
+
+  // The code of the labels in ws.y, and its F by the scores in ws.S.
+  Found code_of_path(Scratch& ws, std::size_t i, const Edges<T>& edge, const std::int32_t* truth) const {
     ws.code.clear();
     for (std::size_t t = 0; t < data_.length(i); ++t) {
       if (ws.y[t] == std::uint32_t(truth[t])) continue;
@@ -155,6 +163,50 @@ class Chain final : public Structure<T> {
     const std::size_t first = data_.row_transition() * Lp_;
     for_edges(i, ws.code, [&](std::size_t j, double sign) { found.F -= sign * double(edge.A[j - first]); });
     return found;
+  }
+
+  // ---- the best labels at each number of errors ----
+
+  bool offers_grades(bool any) const override { return any || (data_.cost == nullptr && data_.token_weight == nullptr); }
+
+  bool grades(typename Base::Workspace& base, std::size_t i, const T* w, bool any, std::vector<typename Base::Grade>& out) const override {
+    if (!offers_grades(any)) return false;
+    Scratch& ws = static_cast<Scratch&>(base);
+    load_all(ws, i, w);
+    const Edges<T> edge = edges(w);
+    load_steps(ws, i, edge, w + data_.row_pair() * Lp_);
+    const std::size_t n = data_.length(i);
+    ws.table.fill(ws.S.data(), n, L_, Lp_, data_.labels + data_.offsets[i], [&](std::size_t t) { return into(ws, edge, t); },
+                  edge.start, edge.end, any ? std::min<std::size_t>(n, 1) : n);
+    out.clear();
+    ws.errors.clear();
+    for (std::size_t c = 1; c <= (any ? std::min<std::size_t>(n, 1) : n); ++c) {
+      if (!ws.table.reachable(c)) continue;
+      out.push_back({double(c), double(ws.table.score(0)) - double(ws.table.score(c))});
+      ws.errors.push_back(c);
+    }
+    return true;
+  }
+
+  double take_grade(typename Base::Workspace& base, std::size_t i, const T* w, std::size_t k) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    const Edges<T> edge = edges(w);
+    const std::int32_t* truth = data_.labels + data_.offsets[i];
+    ws.table.trace(ws.errors[k], truth, [&](std::size_t t) { return into(ws, edge, t); }, ws.y.data());
+    return -code_of_path(ws, i, edge, truth).F;
+  }
+
+  double least_loss() const override {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t a = 0; a < L_ && data_.cost != nullptr; ++a) {
+      for (std::size_t b = 0; b < L_; ++b) {
+        if (a != b) least = std::min(least, data_.cost[a * L_ + b]);
+      }
+    }
+    if (data_.cost == nullptr) least = 1.0;
+    if (data_.token_weight == nullptr) return least;
+    const std::size_t n = std::size_t(data_.offsets.back());
+    return least * double(*std::min_element(data_.token_weight, data_.token_weight + n));
   }
 
   double oracle_work(std::size_t i) const override {

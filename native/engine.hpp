@@ -6,6 +6,11 @@
 // whose primal is P(w) = Ω(w) + C Σ_i max_y F_i(y), F_i(y) = l_i(y) - w.Δf_i(y). At one w the gap
 // P - D is the sum of the block gaps  g_i = C (max_y F_i(y) - Σ_y α_i(y) F_i(y)).
 //
+// That is for linear slacks ξ_i = max_y F_i(y). With quadratic ones the primal has C/2 Σ ξ_i², there
+// is no Σ_y α_i(y) = 1, and with M_i = Σ_{y≠y_i} α_i(y) the dual has -C/2 Σ M_i² instead and the gaps
+// are C (½ ξ_i² + ½ M_i² - Σ α F). Without slacks (hard margin) neither term is there: the primal is
+// Ω of the smallest multiple of w that has all margins, if there is one.
+//
 // The block of an example is kept in parts (part.hpp). Three passes are offered; a solver is a
 // schedule of them:
 //   exact_pass    oracle, new planes and a step, example after example   (moves w)
@@ -16,6 +21,7 @@
 #include <cmath>
 
 #include "example_loop.hpp"
+#include "formulation.hpp"
 #include "part.hpp"
 #include "smo.hpp"
 
@@ -33,6 +39,10 @@ struct PassOptions {
   bool prune = true;         // drop planes whose multiplier is zero after a step
   double mu = 0.0;           // cost-to-move of the multipliers (SAP)
   bool beta_steps = true;    // with a cost-to-move of β: it takes a step after every visit
+  double epsilon = -1.0;     // exact_pass, not below 0: only outputs that violate by more than this
+                             // beyond the kept ones count, the others leave the block alone
+  bool frank_wolfe = false;  // step towards the best plane, with line search, in the place of SMO
+  bool average = false;      // add the w of all visits up, that of the t-th with weight t
 };
 
 struct PassResult {
@@ -81,14 +91,16 @@ class Engine {
   };
   ExampleLoop<T, Lane> loop;
 
-  Engine(const Structure<T>& structure, double C, bool factored, Link link = {})
-      : loop(structure), structure_(structure), C_(C), factored_(factored),
+  Engine(const Structure<T>& structure, double C, bool factored, Link link = {}, Slack slack = Slack::kLinear)
+      : loop(structure), structure_(structure), C_(C), factored_(factored), slack_(slack),
         weights_(structure.n_weights(), link, structure.row_size()), parts_(structure.n_examples()),
-        hinge_(structure.n_examples()) {}
+        hinge_(structure.n_examples()), gaps_(structure.n_examples()) {}
 
   std::size_t n_examples() const { return parts_.size(); }
   double C() const { return C_; }
   bool factored() const { return factored_; }
+  // Is there no constraint on the sum of a block's multipliers?
+  bool free() const { return slack_ != Slack::kLinear; }
   Weights<T>& weights() { return weights_; }
   const Weights<T>& weights() const { return weights_; }
   std::vector<Parts<T>>& parts() { return parts_; }
@@ -108,6 +120,7 @@ class Engine {
       for (int round = 0; round < options.rounds; ++round) {
         catch_up(i);
         const bool moved = exact_visit(i, round == 0, options, result);
+        if (options.average) count_visit();
         if (options.beta_steps) weights_.tick();
         if (!moved) break;
       }
@@ -136,22 +149,22 @@ class Engine {
           const Found found = structure_.oracle(*lane.ws, i, weights_.data());
           ++share.oracle_calls;
           share.work += structure_.oracle_work(i);
-          hinge_[i] = structure_.example_weight(i) * std::max(found.F, 0.0);
+          hinge_[i] = found.upper();
           if (!found.truth && structure_.example_weight(i) > 0.0) add_found(lane, i, share);
           drop_idle(parts_[i]);
         });
-    double hinge = 0.0;
-    for (const double h : hinge_) hinge += h;  // in order, whatever the number of threads
     if (result.interrupted) {
       result.gap = std::nan("");
+    } else if (slack_ == Slack::kHard) {
+      result.gap = hard_primal(weights_.penalty()) - dual_;
     } else if (weights_.identity()) {
-      result.gap = C_ * (loss_ + hinge) - 2.0 * dual_;
+      result.gap = C_ * (loss_ - price_ + risk()) - 2.0 * dual_;
     } else {
       // Ω(w) is not Ω*(u); both are summed anew, and with them the dual.
-      const double dual = C_ * loss_ - weights_.conjugate();
+      const double dual = C_ * (loss_ - price_) - weights_.conjugate();
       result.gain = dual - dual_;
       dual_ = dual;
-      result.gap = weights_.penalty() + C_ * hinge - dual_;
+      result.gap = weights_.penalty() + C_ * risk() - dual_;
     }
     return result;
   }
@@ -181,22 +194,35 @@ class Engine {
       });
       catch_up(queue_[at].first);
       cached_visit(queue_[at].first, *queue_[at].second, options, result);
+      if (options.average) count_visit();
       if (options.beta_steps) weights_.tick();
     }
     if (weights_.lagging()) weights_.refresh_all();
     return result;
   }
 
-  // Σ_i max_y F_i(y) at the present w; nothing is changed.
+  // Σ_i of what the slacks cost at the present w (ξ_i, or ½ ξ_i²); nothing is changed.
   double hinge(int threads) {
+    return look(threads) ? risk() : std::nan("");
+  }
+
+  // The primal at the present w; infinite for a hard margin that w does not have.
+  double objective(int threads) {
+    if (!look(threads)) return std::nan("");
+    return slack_ == Slack::kHard ? hard_primal(weights_.penalty()) : weights_.penalty() + C_ * risk();
+  }
+  // The same from slacks that were found elsewhere.
+  double objective(double penalty, std::vector<double> slacks) {
+    hinge_ = std::move(slacks);
+    return slack_ == Slack::kHard ? hard_primal(penalty) : penalty + C_ * risk();
+  }
+
+  // max F of each example at the present w.
+  bool look(int threads) {
     const PassResult result = loop.template run<PassResult>(threads, [&](Lane& lane, std::size_t i, std::size_t, PassResult&) {
-      const double F = structure_.oracle(*lane.ws, i, weights_.data()).F;
-      hinge_[i] = structure_.example_weight(i) * std::max(F, 0.0);
+      hinge_[i] = structure_.oracle(*lane.ws, i, weights_.data()).upper();
     });
-    if (result.interrupted) return std::nan("");
-    double sum = 0.0;
-    for (const double h : hinge_) sum += h;
-    return sum;
+    return !result.interrupted;
   }
 
   // Σ_i Σ_y α_i(y) l_i(y)
@@ -212,12 +238,35 @@ class Engine {
     }
     return sum;
   }
-  double dual() const { return C_ * expected_loss() - weights_.conjugate(); }
+  // Σ_i ½ M_i², where slacks are quadratic.
+  double expected_price() const {
+    if (slack_ != Slack::kQuadratic) return 0.0;
+    double sum = 0.0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      for (const Part<T>& part : parts_[i]) {
+        const double M = mass(part);
+        sum += structure_.example_weight(i) * 0.5 * M * M;
+      }
+    }
+    return sum;
+  }
+  double dual() const { return C_ * (expected_loss() - expected_price()) - weights_.conjugate(); }
 
   // What the steps added up to, for checkpoints; recount() does it from scratch.
   std::pair<double, double> running() const { return {loss_, dual_}; }
-  void set_running(double loss, double dual) { loss_ = loss, dual_ = dual; }
-  void recount() { loss_ = expected_loss(), dual_ = dual(); }
+  void set_running(double loss, double dual) { loss_ = loss, dual_ = dual, price_ = expected_price(); }
+  void recount() { loss_ = expected_loss(), price_ = expected_price(), dual_ = dual(); }
+
+  // The average of w over the visits of passes with `average`, that of the t-th with weight t.
+  void average(T* out) const {
+    for (std::size_t j = 0; j < weights_.size(); ++j) {
+      out[j] = weights_.data()[j] + (lag_ ? T(double(lag_->data()[j]) / averaged_) : T(0));
+    }
+  }
+  void forget_average() { lag_.reset(), averaged_ = visits_ = 0.0; }
+
+  // What each example's block was short of at its last visit (its share of the gap).
+  const std::vector<double>& block_gaps() const { return gaps_; }
 
   // w from the multipliers, from scratch; into the weights of an engine of any precision.
   template <class U>
@@ -230,6 +279,7 @@ class Engine {
       for (const Part<T>& part : parts_[i]) {
         part.set.views(views);
         coef.assign(part.set.alpha(), part.set.alpha() + part.set.size());
+        coef[0] = 0.0;  // the truth has no features, and maybe a mass without end
         for (double& c : coef) c *= C_of(i);
         structure.accumulate(*ws, i, part.index, views, coef.data(), weights);
       }
@@ -281,6 +331,38 @@ class Engine {
  private:
   double C_of(std::size_t i) const { return C_ * structure_.example_weight(i); }
 
+  // Σ over y ≠ y_i of α(y)
+  static double mass(const Part<T>& part) {
+    double sum = 0.0;
+    for (std::size_t k = 1; k < part.set.size(); ++k) sum += part.set.alpha()[k];
+    return sum;
+  }
+
+  // Σ_i of what the slacks in hinge_ cost, in order, whatever the number of threads.
+  double risk() const {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < hinge_.size(); ++i) {
+      const double xi = hinge_[i];
+      sum += structure_.example_weight(i) * (slack_ == Slack::kQuadratic ? 0.5 * xi * xi : xi);
+    }
+    return sum;
+  }
+
+  // Ω of the multiple of w that has all margins. w.Δf >= l - ξ >= l (1 - ξ/l_min) for all outputs, so
+  // that w / (1 - ξ/l_min) has them.
+  double hard_primal(double penalty) const {
+    double xi = 0.0;
+    for (std::size_t i = 0; i < hinge_.size(); ++i) {
+      if (structure_.example_weight(i) > 0.0) xi = std::max(xi, hinge_[i]);
+    }
+    const double least = structure_.least_loss();
+    if (xi <= 1e-12) return penalty;
+    if (!(xi < least)) return kInfinity;
+    const double factor = 1.0 / (1.0 - xi / least);
+    // ρ₁|w|₁ grows with the factor, ρ₂/2 |w|² with its square.
+    return weights_.link().rho1 == 0.0 ? penalty * factor * factor : penalty * factor * std::max(1.0, factor);
+  }
+
   // Bring the weights that an example reads up to date with the β of the steps made so far.
   void catch_up(std::size_t i) {
     if (!weights_.lagging()) return;
@@ -313,11 +395,16 @@ class Engine {
     result.work += structure_.oracle_work(i);
     if (found.truth && parts_[i].empty()) return false;
     const std::int64_t known = result.added;
+    if (options.epsilon >= 0.0 && !violates(i, found, options)) {
+      if (first) note_gap(i, found, result);
+      return false;
+    }
     if (!found.truth) add_found(loop.first, i, result);
     if (!first && result.added == known) return false;
     bool fresh = true;  // the workspace still holds the scores under the present w
-    double top = 0.0, mean = 0.0, low = 0.0;
+    double top = 0.0, mean = 0.0, low = 0.0, M = 0.0;
     for (Part<T>& part : parts_[i]) {
+      if (free()) part.set.alpha()[0] = kInfinity, M += mass(part);
       margins(loop.first, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
       if (step(loop.first, i, part, options, result)) fresh = false;
       top += loop.first.top;
@@ -326,10 +413,47 @@ class Engine {
     }
     if (first) {
       // An oracle may be worse than what is kept (rounding, or a user's approximation).
-      result.gap += C_of(i) * (std::max(found.F, top) - mean);
+      gaps_[i] = block_gap(i, std::max(found.F, top), mean, M);
+      result.gap += gaps_[i];
       result.psi_max = std::max(result.psi_max, structure_.example_weight(i) * (std::max(found.F, top) - low));
     }
     return !fresh;
+  }
+
+  void count_visit() { averaged_ += (visits_ += 1.0); }
+
+  // What the gap is short of in one block: ξ is max F, `mean` Σ α F.
+  double block_gap(std::size_t i, double xi, double mean, double M) const {
+    switch (slack_) {
+      case Slack::kLinear: return C_of(i) * (xi - mean);
+      case Slack::kQuadratic: return C_of(i) * (0.5 * xi * xi + 0.5 * M * M - mean);
+      default: return C_of(i) * std::max(0.0, M * xi - mean);  // of no more than the kept planes
+    }
+  }
+
+  // Does the output found violate its constraint by more than ε beyond the slack of the kept ones?
+  bool violates(std::size_t i, const Found& found, const PassOptions& options) {
+    double xi = 0.0;
+    for (const Part<T>& part : parts_[i]) {
+      margins(loop.first, i, part, Fresh::kNo);
+      for (const double f : loop.first.F) xi = std::max(xi, f);
+    }
+    return !found.truth && found.F > xi + options.epsilon;
+  }
+
+  // The gap of a block that is left alone.
+  void note_gap(std::size_t i, const Found& found, PassResult& result) {
+    double top = std::max(found.F, 0.0), mean = 0.0, M = 0.0;
+    for (const Part<T>& part : parts_[i]) {
+      margins(loop.first, i, part, Fresh::kNo);
+      for (std::size_t k = 1; k < part.set.size(); ++k) {
+        mean += part.set.alpha()[k] * loop.first.F[k];
+        top = std::max(top, loop.first.F[k]);
+      }
+      M += mass(part);
+    }
+    gaps_[i] = block_gap(i, top, mean, M);
+    result.gap += gaps_[i];
   }
 
   // Give the output in the workspace its place among the parts.
@@ -377,20 +501,36 @@ class Engine {
     const double weight = structure_.example_weight(i), C = C_ * weight;
     double* alpha = part.set.alpha();
     double* F = lane.F.data();
-    double top = F[0], mean = 0.0, low = kInfinity, high = -kInfinity;  // low, high: where α > 0
-    for (std::size_t k = 0; k < m; ++k) {
+    double M = 0.0;
+    if (free()) alpha[0] = kInfinity, M = mass(part);
+    double top = 0.0, mean = 0.0, low = kInfinity, high = -kInfinity;  // low, high: where α > 0
+    for (std::size_t k = 1; k < m; ++k) {
       top = std::max(top, F[k]);
       mean += alpha[k] * F[k];
       if (alpha[k] > 0.0) low = std::min(low, F[k]), high = std::max(high, F[k]);
     }
+    if (alpha[0] > 0.0) low = std::min(low, 0.0), high = std::max(high, 0.0);
     lane.top = top;
     lane.mean = mean;
-    lane.low = low;
+    double gap = top - mean;
+    if (free()) {
+      gap = block_gap(i, top, mean, M) / C;
+      // The gradients under the price of mass; plane 0 has none.
+      if (slack_ == Slack::kQuadratic) {
+        for (std::size_t k = 1; k < m; ++k) F[k] -= M;
+      }
+      top = low = high = 0.0;
+      for (std::size_t k = 1; k < m; ++k) {
+        top = std::max(top, F[k]);
+        if (alpha[k] > 0.0) low = std::min(low, F[k]), high = std::max(high, F[k]);
+      }
+    }
+    lane.low = free() ? lane.top - (top - low) : low;  // so that lane.top - lane.low is ψ
     ++result.visits;
     result.work += kVisitWork + kWordWork * double(part.index.size() + part.set.all_codes().size());
     // Violations count as much as their example does.
-    part.violation = static_cast<float>(weight * (top - mean));
-    result.cached_gap += C * (top - mean);
+    part.violation = static_cast<float>(weight * (free() ? top - low : gap));
+    result.cached_gap += C * gap;
     result.psi_cached_max = std::max(result.psi_cached_max, weight * (high - low));
     if (!(weight * (top - low) > options.tau)) {
       // A plane without a multiplier that is not even tight is of no use.
@@ -406,14 +546,17 @@ class Engine {
     // cost-to-move of β the model is the paper's: w moves with u while β rests.)
     const bool exact_model = weights_.identity(), adaptive = !exact_model && !weights_.lagging();
     const double curvature = C * double(part.stiffness) / (weights_.link().rho2 * options.relaxation);
-    const int steps = smo(m, part.set.gram(), part.set.stride(), curvature, options.mu,
-                          std::max(options.tau_inner, options.tau_relative * (top - low)),
-                          options.max_smo, alpha, F);
+    const double sigma = slack_ == Slack::kQuadratic ? 1.0 / options.relaxation : 0.0;
+    const int steps =
+        options.frank_wolfe
+            ? frank_wolfe(m, part.set.gram(), part.set.stride(), curvature, alpha, F)
+            : smo(m, part.set.gram(), part.set.stride(), curvature, options.mu, sigma,
+                  std::max(options.tau_inner, options.tau_relative * (top - low)), options.max_smo, alpha, F);
     if (steps == 0) return false;
     // With δ the step and F' the gradient that SMO left under the relaxed curvature C/(ρ₂ω),
     // Kδ/ρ₂ = ω (F - F' - μδ) / C, so that the gain Σ δF - C/2 δ'Kδ of the dual / C needs no K.
     double linear = 0.0, bend = 0.0;
-    for (std::size_t k = 0; k < m; ++k) {
+    for (std::size_t k = 1; k < m; ++k) {  // plane 0 has F = 0 before and after
       const double delta = alpha[k] - lane.before[k];
       linear += delta * lane.coef[k];
       bend += options.relaxation * delta * (lane.coef[k] - F[k] - options.mu * delta);
@@ -423,20 +566,32 @@ class Engine {
       // An over-relaxed step that was not solved to the end can overshoot so far that the dual
       // falls. Then go back along it to the best point.
       share = std::max(linear, 0.0) / bend;
-      for (std::size_t k = 0; k < m; ++k) alpha[k] = lane.before[k] + share * (alpha[k] - lane.before[k]);
+      for (std::size_t k = free() ? 1 : 0; k < m; ++k) alpha[k] = lane.before[k] + share * (alpha[k] - lane.before[k]);
     }
-    const double before_loss = loss_;
-    for (std::size_t k = 0; k < m; ++k) {
+    const double before_loss = loss_, before_price = price_;
+    lane.coef[0] = 0.0;
+    for (std::size_t k = 1; k < m; ++k) {
       const double delta = alpha[k] - lane.before[k];
       loss_ += weight * delta * part.set.loss()[k];
       lane.coef[k] = C * delta;
     }
+    if (slack_ == Slack::kQuadratic) {
+      const double now = mass(part);
+      price_ += weight * 0.5 * (now * now - M * M);
+    }
     part.set.views(lane.views);
     weights_.take_change();
     structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.coef.data(), weights_);
+    if (options.average) {
+      // Σ_t t w_t = mass w + lag: what is added to w now was not there in the visits before.
+      if (!lag_) lag_ = std::make_unique<Weights<T>>(weights_.size());
+      lane.row.assign(lane.coef.begin(), lane.coef.end());
+      for (double& c : lane.row) c *= -averaged_;
+      structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.row.data(), *lag_);
+    }
     double gain = C * share * (linear - 0.5 * share * bend);
     if (!exact_model) {
-      gain = C_ * (loss_ - before_loss) - weights_.take_change();
+      gain = C_ * (loss_ - before_loss - (price_ - before_price)) - weights_.take_change();
     }
     if (adaptive) {
       if (gain < 0.0) {
@@ -447,6 +602,7 @@ class Engine {
         structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.coef.data(), weights_);
         weights_.take_change();
         loss_ = before_loss;
+        price_ = before_price;
         part.stiffness = std::min(1.0f, 4.0f * part.stiffness);
         return true;  // w has moved, by rounding at least
       }
@@ -485,10 +641,15 @@ class Engine {
   const Structure<T>& structure_;
   double C_;
   bool factored_;
+  Slack slack_;
   Weights<T> weights_;
   std::vector<Parts<T>> parts_;
   double loss_ = 0.0, dual_ = 0.0;  // Σ α l and D, kept up to date step by step
+  double price_ = 0.0;              // Σ ½ M², with quadratic slacks
+  std::unique_ptr<Weights<T>> lag_; // of the average: averaged_ * (average - w)
+  double averaged_ = 0.0, visits_ = 0.0;
   std::vector<double> hinge_;       // max F of each example at the last w that was looked at
+  std::vector<double> gaps_;        // of each block, when the oracle last visited it
   std::vector<std::pair<std::size_t, Part<T>*>> queue_;
   std::vector<std::size_t> rows_;
 };

@@ -46,7 +46,7 @@ EngineState<T> save_state(const Engine<T>& engine) {
 // Rebuild the parts from a state that may come from a damaged or foreign file.
 template <class T>
 std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>& structure,
-                                    bool factored) {
+                                    bool factored, bool free) {
   const auto check = [](bool ok, const char* what) {
     if (!ok) throw BadInput(std::string("the checkpoint does not fit this problem: ") + what);
   };
@@ -74,7 +74,7 @@ std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>&
     double sum = 0.0;
     for (std::size_t k = 0; k < m; ++k) {
       const double alpha = s.alpha[plane + k];
-      check(alpha >= 0.0 && alpha <= 1.0 + 1e-6, "a multiplier is out of range");
+      check(alpha >= 0.0 && (free ? k == 0 || alpha < kInfinity : alpha <= 1.0 + 1e-6), "a multiplier is out of range");
       sum += alpha;
       const std::size_t size = s.code_size[plane + k];
       check(size <= s.codes.size() - word, "codes are missing");
@@ -96,7 +96,7 @@ std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>&
       }
       part.set.alpha()[k] = alpha;
     }
-    check(std::abs(sum - 1.0) < 1e-6, "multipliers do not sum to one");
+    check(free || std::abs(sum - 1.0) < 1e-6, "multipliers do not sum to one");
     part.set.views(views);
     structure.reindex(*ws, i, views, part.index);
     plane += m;

@@ -230,7 +230,7 @@ class Primal {
   SweepResult look(int threads, bool keep) {
     SweepResult result = loop.template run<SweepResult>(threads, [&](Lane& lane, std::size_t i, std::size_t, SweepResult& share) {
       const Found found = structure_.oracle(*lane.ws, i, w_.data());
-      value_[i] = std::max(found.F, 0.0);
+      value_[i] = found.upper();
       if (keep) {
         codes_[i].clear();
         if (!found.truth) codes_[i].assign(lane.ws->code.begin(), lane.ws->code.end());

@@ -17,8 +17,11 @@ using CodeView = std::span<const Code>;
 
 // An output that was found; its code is in the workspace.
 struct Found {
-  double F = 0.0;     // l - w.Δf
-  bool truth = true;  // y_i itself: nothing is violated and there is no code
+  double F = 0.0;      // l - w.Δf
+  bool truth = true;   // y_i itself: nothing is violated and there is no code
+  double bound = 0.0;  // no output has an F above this, where the one found may not be the best
+  // The hinge is at most this.
+  double upper() const { return std::max({F, bound, 0.0}); }
 };
 
 // Where in the output a plane differs from the truth: a closed interval in the structure's units.
@@ -64,6 +67,20 @@ class Structure {
 
   // argmax_y F_i(y).
   virtual Found oracle(Workspace& ws, std::size_t i, const T* w) const = 0;
+
+  // The best outputs by their loss, for formulations that the oracle does not serve: for every loss
+  // that an output other than the truth can have, the smallest w.Δf. `any`: for all of them together.
+  // False where a structure cannot tell.
+  struct Grade {
+    double loss, margin;
+  };
+  virtual bool offers_grades(bool /*any*/) const { return false; }
+  virtual bool grades(Workspace&, std::size_t /*i*/, const T*, bool /*any*/, std::vector<Grade>&) const { return false; }
+  // Put the output of the k-th grade of the last grades(i) into the workspace; return its w.Δf.
+  virtual double take_grade(Workspace&, std::size_t /*i*/, const T*, std::size_t /*k*/) const { return 0.0; }
+
+  // No output but the truth has a smaller loss than this; 0 where nobody can tell.
+  virtual double least_loss() const { return 0.0; }
 
   // About how many processor cycles an oracle call, or the Gram entries of a new plane against
   // old ones, take. Schedules weigh exact against cached passes by it: a clock would make runs

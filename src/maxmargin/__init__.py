@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         MaxMarginError,
         ModelFormatError,
         NotCompatibleError,
+        NotSeparableError,
         StructureError,
     )
     from maxmargin.estimators import SequenceTagger, StructuralSVM
@@ -21,12 +22,23 @@ if TYPE_CHECKING:
     from maxmargin.io.columns import read_columns
     from maxmargin.metrics import evaluate
     from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball
-    from maxmargin.solvers import LP, SAP, SDM, Certificate, ExtraGradient, History, Subgradient
+    from maxmargin.solvers import (
+        BCFW,
+        LP,
+        SAP,
+        SDM,
+        Certificate,
+        ExtraGradient,
+        History,
+        NSlack,
+        Subgradient,
+    )
     from maxmargin.structures import Chain, Structure, StructureReport, check_structure
 
     __version__: str
 
 __all__ = [
+    "BCFW",
     "L1",
     "L2",
     "LP",
@@ -43,7 +55,9 @@ __all__ = [
     "L1Ball",
     "MaxMarginError",
     "ModelFormatError",
+    "NSlack",
     "NotCompatibleError",
+    "NotSeparableError",
     "SequenceTagger",
     "StructuralSVM",
     "Structure",
@@ -67,6 +81,7 @@ _HOMES = {
         "MaxMarginError",
         "ModelFormatError",
         "NotCompatibleError",
+        "NotSeparableError",
         "StructureError",
     ),
     "estimators": ("SequenceTagger", "StructuralSVM"),
@@ -76,7 +91,17 @@ _HOMES = {
     "io.columns": ("read_columns",),
     "metrics": ("evaluate",),
     "regularizers": ("L1", "L1Ball", "L2", "ElasticNet"),
-    "solvers": ("LP", "SAP", "SDM", "Certificate", "ExtraGradient", "History", "Subgradient"),
+    "solvers": (
+        "BCFW",
+        "LP",
+        "SAP",
+        "SDM",
+        "Certificate",
+        "ExtraGradient",
+        "History",
+        "NSlack",
+        "Subgradient",
+    ),
     "structures": ("Chain", "Structure", "StructureReport", "check_structure"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -60,6 +60,10 @@ class ModelFormatError(MaxMarginError, ValueError):
     """A model file is damaged, truncated, or not a model file of a known version."""
 
 
+class NotSeparableError(MaxMarginError, ValueError):
+    """No weights separate the data, and slacks were not allowed."""
+
+
 class NotCompatibleError(MaxMarginError, ValueError):
     """Two pieces do not fit together, for example a solver and a structure or a regulariser."""
 

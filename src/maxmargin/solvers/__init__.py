@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from maxmargin.solvers.base import Certificate, History, PassRecord, Solver
+from maxmargin.solvers.bcfw import BCFW
 from maxmargin.solvers.driver import SolveResult, solve
 from maxmargin.solvers.extragradient import ExtraGradient
 from maxmargin.solvers.lp import LP
+from maxmargin.solvers.nslack import NSlack
 from maxmargin.solvers.sap import SAP
 from maxmargin.solvers.sdm import SDM
 from maxmargin.solvers.subgradient import Subgradient
 
 __all__ = [
+    "BCFW",
     "LP",
     "SAP",
     "SDM",
@@ -18,6 +21,7 @@ __all__ = [
     "Certificate",
     "ExtraGradient",
     "History",
+    "NSlack",
     "PassRecord",
     "SolveResult",
     "Solver",
@@ -28,7 +32,7 @@ __all__ = [
 
 #: Solvers by the name that ``solver="..."`` takes.
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (SDM, SAP, Subgradient, LP, ExtraGradient)
+    solver.name: solver for solver in (SDM, SAP, NSlack, BCFW, Subgradient, LP, ExtraGradient)
 }
 
 

@@ -20,6 +20,7 @@ then their sum is the duality gap, and it stops if that is small enough.
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +29,27 @@ from typing import Any, ClassVar
 from maxmargin._native import Engine, PassOptions
 from maxmargin.solvers.base import Context, Solver, Step
 
-__all__ = ["AutoSchedule", "check_choice", "check_not_negative", "check_whole"]
+__all__ = [
+    "AutoSchedule",
+    "check_choice",
+    "check_formulation",
+    "check_not_negative",
+    "check_whole",
+]
+
+SLACKS = ("linear", "quadratic", "hard")
+RESCALES = ("margin", "slack", "none")
+
+
+def check_formulation(slack: str, rescale: str) -> None:
+    """Refuse a formulation that there is not."""
+    check_choice("slack", slack, SLACKS)
+    check_choice("rescale", rescale, RESCALES)
+    if slack == "hard" and rescale == "slack":
+        raise ValueError(
+            'slack="hard" has no slacks to rescale; take rescale="margin" or "none", or '
+            'slack="linear" or "quadratic"'
+        )
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -60,6 +81,11 @@ class AutoSchedule(Solver):
 
     Parameters
     ----------
+    slack : {"linear", "quadratic", "hard"}
+        What slacks cost: C Σ ξ_i, C/2 Σ ξ_i², or none are allowed.
+    rescale : {"margin", "slack", "none"}
+        What the loss of an output scales: the margin that it must keep, the slack that it may use,
+        or nothing (all wrong outputs are equally wrong).
     permute : bool
         Visit the examples in a new random order in each pass.
     prune : bool
@@ -74,6 +100,8 @@ class AutoSchedule(Solver):
         Over-relaxation of cached steps, in (0, 2).
     """
 
+    slack: str = "linear"
+    rescale: str = "margin"
     permute: bool = True
     prune: bool = True
     warm_passes: int = 2
@@ -82,9 +110,15 @@ class AutoSchedule(Solver):
     relaxation: float = 1.3
 
     def __post_init__(self) -> None:
+        check_formulation(self.slack, self.rescale)
         check_whole(self, warm_passes=1, cached_passes=1, full_every=1)
         if not 0 < self.relaxation < 2:
             raise ValueError(f"relaxation must lie between 0 and 2, got {self.relaxation!r}")
+
+    @property
+    def plain(self) -> bool:
+        """Whether blocks may fall into parts: with linear slacks and margin rescaling."""
+        return self.slack == "linear" and self.rescale == "margin"
 
     @property
     def mu(self) -> float:
@@ -134,7 +168,8 @@ class AutoSchedule(Solver):
             )
             result = engine.exact_pass(context.order(self.permute), options, context.seconds_left)
             kind = "exact"
-        state["gap"] = result.gap
+        if math.isfinite(result.gap):  # a hard margin may not be there yet
+            state["gap"] = result.gap
         state["parts"] = max(engine.size()["parts"], 1)
         # The first cached pass visits all parts, unless this pass did so already.
         state["made"] = 0 if kind == "collect" else 1

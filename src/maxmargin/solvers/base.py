@@ -46,7 +46,8 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        Ω(w) + C Σ_i max_y [l_i(y) - w·Δf_i(y)], with Ω(w) = ½‖w‖² or the elastic net.
+        Ω(w) + C Σ_i max_y [l_i(y) - w·Δf_i(y)], with Ω(w) = ½‖w‖² or the elastic net; other
+        formulations of the margin have their own loss (``native/formulation.hpp``).
     dual : float
         C Σ_i Σ_y α_i(y) l_i(y) - Ω*(u): no model has a smaller primal than this. For L2,
         Ω*(u) = ½‖w‖².
@@ -54,12 +55,16 @@ class Certificate:
         The C of the objective (of the sum over examples).
     n_examples : int
         Number of examples.
+    approximate : bool
+        An oracle may have missed its best output. The primal is then a bound from above, by what
+        the oracle could prove, so that the gap holds all the same.
     """
 
     primal: float
     dual: float
     C: float
     n_examples: int
+    approximate: bool = False
 
     @property
     def gap(self) -> float:
@@ -70,11 +75,17 @@ class Certificate:
         return (
             f"primal {self.primal:.6g}, dual {self.dual:.6g}: "
             f"within {100 * self.gap:.3g} % of the optimum (C = {self.C:g})"
+            + (", with an approximate oracle" if self.approximate else "")
         )
 
 
 def relative_gap(primal: float, dual: float) -> float:
-    """(primal - dual) / primal; 0 where both are 0, NaN where the primal is not known."""
+    """(primal - dual) / primal; 0 where both are 0, NaN where the primal is not known.
+
+    A primal that is infinite (a hard margin that w does not have) is all gap.
+    """
+    if primal == math.inf:
+        return 1.0
     return (primal - dual) / primal if primal != 0 else 0.0
 
 
@@ -341,6 +352,16 @@ class Solver(ABC):
         """Cost-to-move of β; only SAP has one."""
         return 0.0
 
+    @property
+    def slack(self) -> str:
+        """What slacks cost: "linear", "quadratic", or "hard" where there are none."""
+        return "linear"
+
+    @property
+    def rescale(self) -> str:
+        """What the loss scales: "margin", "slack", or "none"."""
+        return "margin"
+
     def start(self, problem: Problem, C: float, regularizer: Regularizer, single: bool) -> Machine:
         """Return what the solver moves, before the first pass: the dual engine.
 
@@ -364,6 +385,8 @@ class Solver(ABC):
             rho1=rho1,
             rho2=rho2,
             nu=self.nu,
+            slack=self.slack,
+            rescale=self.rescale,
         )
         if isinstance(regularizer, Selected):
             engine.select(regularizer.weights.astype(engine.weights.dtype, copy=False))
@@ -385,6 +408,7 @@ class Solver(ABC):
             not isinstance(machine, Engine)
             or machine.factored != self.factored
             or machine.nu != self.nu
+            or machine.formulation != (self.slack, self.rescale)
         ):
             raise NotCompatibleError(
                 f"the engine to go on from was made for another schedule than {self}"

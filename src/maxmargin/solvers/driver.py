@@ -21,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from maxmargin._native import Problem, PythonProblem, aligned_array
+from maxmargin._native import Engine, Problem, PythonProblem, aligned_array
 from maxmargin.errors import ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers.base import (
@@ -248,7 +248,9 @@ def solve(
             primal, dual = engine.certify(n_jobs)
         if held.came and run.reason != "interrupted":
             run.interrupt()
-        certificate = Certificate(primal, dual, C, problem.n_examples)
+        unsure = getattr(engine, "unsure", 0.0)
+        approximate = unsure > 1e-6 * max(primal / (C * problem.n_examples), 1e-12)
+        certificate = Certificate(primal, dual, C, problem.n_examples, approximate)
         confirmed = certificate.gap <= gap or not run.by_gap
         tired = attempt == MAX_CONFIRMATIONS and solver.nu == 0
         if confirmed or tired or len(run.history) >= max_passes or run.reason == "interrupted":
@@ -401,7 +403,9 @@ class _Run:
         result, context = step.result, self.context
         context.dual += result.gain
         self.oracle_calls += result.oracle_calls
-        if not (math.isfinite(context.dual) and (result.interrupted or math.isfinite(result.gap))):
+        hard = self.solver.slack == "hard"  # whose primal is infinite for a while
+        known = math.isfinite(result.gap) or result.interrupted or (hard and result.gap == math.inf)
+        if not (math.isfinite(context.dual) and known):
             raise FloatingPointError(
                 f"the objective is not finite after pass {len(self.history) + 1} "
                 f"(dual {context.dual}, gap {result.gap}). Features of very large size? "
@@ -424,6 +428,10 @@ class _Run:
         )
         self.history.append(record)
         self._report(record)
+        if hard and isinstance(self.engine, Engine):
+            from maxmargin.solvers.separable import check_separable
+
+            check_separable(self.engine, record)
         if record.gap <= context.gap:
             self.converged = self.by_gap = True
             self.reason = f"gap {record.gap:.3g} <= {context.gap:g}"

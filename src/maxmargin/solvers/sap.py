@@ -65,6 +65,8 @@ class SAP(AutoSchedule):
         β has settled when no weight is further than this from where its fixed point has it.
     alpha_passes : int
         Passes over the examples that solve one α-problem (batch).
+    slack, rescale : str
+        The formulation of the margin; as in `AutoSchedule`.
     permute, prune : bool
         As in `AutoSchedule`.
     warm_passes, cached_passes, full_every : int
@@ -96,7 +98,7 @@ class SAP(AutoSchedule):
     @property
     def factored(self) -> bool:
         """Only the auto schedule keeps blocks in parts."""
-        return self.schedule == "auto"
+        return self.schedule == "auto" and self.plain
 
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""

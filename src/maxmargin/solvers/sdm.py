@@ -53,6 +53,8 @@ class SDM(AutoSchedule):
     min_change : float
         Stop a type-I loop when a pass raises the dual by less than this share, even though
         ψ_max > τ; 0 switches this off (paper, basic).
+    slack, rescale : str
+        The formulation of the margin; as in `AutoSchedule`.
     permute, prune : bool
         As in `AutoSchedule`.
     warm_passes, cached_passes, full_every : int
@@ -79,7 +81,7 @@ class SDM(AutoSchedule):
     @property
     def factored(self) -> bool:
         """Only the auto schedule keeps blocks in parts."""
-        return self.schedule == "auto"
+        return self.schedule == "auto" and self.plain
 
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""

@@ -1,0 +1,171 @@
+"""BCFW: the block-coordinate Frank-Wolfe method.
+
+Problem (as SDM)::
+
+    min_w  ½‖w‖² + C Σ_i max_y [l_i(y) - w·Δf_i(y)]          (λ of the paper is 1/(nC))
+
+Paper: Lacoste-Julien, Jaggi, Schmidt and Pletscher, "Block-Coordinate Frank-Wolfe Optimization for
+Structural SVMs", ICML 2013, Algorithm 4: for one example the oracle's output, then a step of the
+block's multipliers towards it, with the best step length (``native/smo.hpp``, `frank_wolfe`). It is
+a schedule over the dual engine, which keeps the outputs met and their multipliers where the paper
+keeps their sum w_i; so that these come with it:
+
+- *weighted averaging* (section 4 there): the w of the t-th step with weight t; what is returned, if
+  ``average``;
+- *gap sampling* (Osokin et al., ICML 2016): examples are drawn in proportion to what their blocks
+  were short of when last visited, after one pass over all of them;
+- *plane cache* (Shah, Kolmogorov and Lampert, CVPR 2015): steps towards the best output already
+  met, without the oracle, while a pass of them gains more per work than the last with the oracle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._native import Engine, PassOptions, Primal, Problem, aligned_array
+from maxmargin.regularizers import L2, Regularizer
+from maxmargin.solvers.auto import check_choice, check_whole
+from maxmargin.solvers.base import Context, Machine, Solver, Step
+from maxmargin.solvers.primal import read_array
+
+__all__ = ["BCFW"]
+
+
+class AveragedEngine(Engine):
+    """The dual engine, with the average of w over the steps in the place of the last w."""
+
+    def __init__(self, problem: Problem, C: float, single: bool) -> None:
+        super().__init__(problem, C, single=single, factored=False)
+        self._problem = problem
+        self._averaged: NDArray[Any] | None = None
+
+    @property
+    def weights(self) -> Any:
+        """The average of w, once there is one."""
+        return super().weights if self._averaged is None else self._averaged
+
+    def take_average(self) -> None:
+        """Take note of the present average."""
+        last = super().weights
+        if self._averaged is None:
+            self._averaged = aligned_array(last.size, last.dtype == np.float32)
+        self._averaged[:] = self.average()
+
+    def start_average(self) -> None:
+        """Begin to average anew."""
+        self._averaged = None
+        self.forget_average()
+
+    def _hinge(self, threads: int, exact: bool) -> float:
+        """Σ max F under the average."""
+        look = Primal(self._problem, self.weights.dtype == np.float32)
+        look.weights[:] = self.weights
+        return look.exact_hinge(threads) if exact else look.hinge(threads).hinge
+
+    def objective(self, threads: int = 1) -> float:
+        """Return the primal at `weights`."""
+        if self._averaged is None:
+            return super().objective(threads)
+        return L2().penalty(self.weights) + self.C * self._hinge(threads, exact=False)
+
+    def certify(self, threads: int = 1) -> tuple[float, float]:
+        """Return the primal of `weights` and the dual of the multipliers, from scratch."""
+        primal, dual = super().certify(threads)
+        if self._averaged is None:
+            return primal, dual
+        return L2().penalty(self.weights) + self.C * self._hinge(threads, exact=True), dual
+
+    def state(self) -> dict[str, Any]:
+        """Return arrays for a checkpoint; the average starts anew when a run is resumed."""
+        more = {} if self._averaged is None else {"averaged": np.array(self._averaged)}
+        return {**super().state(), **more}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        averaged = state.get("averaged")
+        if averaged is not None:
+            averaged = read_array(state, "averaged", super().weights.size)
+        super().restore(state)
+        self.start_average()
+        if averaged is not None:
+            self.take_average()
+            self.weights[:] = averaged
+
+
+@dataclass(frozen=True)
+class BCFW(Solver):
+    """Block-coordinate Frank-Wolfe.
+
+    Parameters
+    ----------
+    sampling : {"permute", "uniform", "gap"}
+        Which examples a pass visits: all in random order, as many drawn at random with
+        replacement (as in the paper), or drawn in proportion to their blocks' gaps.
+    average : bool
+        Return the weighted average of w over the steps.
+    cached_passes : int
+        Passes over the outputs already met after each pass with the oracle, at most; 0: none.
+    """
+
+    name: ClassVar[str] = "bcfw"
+    regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L2,)
+
+    sampling: str = "permute"
+    average: bool = True
+    cached_passes: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("sampling", self.sampling, ("permute", "uniform", "gap"))
+        check_whole(self, cached_passes=0)
+
+    def start(self, problem: Problem, C: float, regularizer: Regularizer, single: bool) -> Machine:
+        """Return the dual engine."""
+        return AveragedEngine(problem, C, single)
+
+    def go_on(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
+        """Keep the multipliers; the average starts anew."""
+        super().go_on(machine, C, regularizer)
+        if isinstance(machine, AveragedEngine):
+            machine.start_average()
+
+    def init(self, context: Context) -> dict[str, Any]:
+        """Return the state before the first pass."""
+        return {"exact": 0, "left": 0, "work": 0.0, "gain": 0.0}
+
+    def step(self, engine: AveragedEngine, state: dict[str, Any], context: Context) -> Step:
+        """Make one pass: n steps of Algorithm 4, or one over the cache."""
+        options = PassOptions(frank_wolfe=True, average=self.average)
+        if state["left"] > 0:
+            kind = "cached"
+            result = engine.cached_pass(context.order(), options, context.seconds_left)
+            state["left"] -= 1
+            # The rule of the paper on the plane cache: as long as it gains more for its work.
+            if result.gain * state["work"] <= state["gain"] * result.work:
+                state["left"] = 0
+        else:
+            kind = "exact"
+            order = self._order(engine, state, context)
+            result = engine.exact_pass(order, options, context.seconds_left)
+            state["exact"] += 1
+            state["left"] = self.cached_passes
+            state["work"], state["gain"] = result.work, result.gain
+        if self.average:
+            engine.take_average()
+        return Step(kind, result)
+
+    def _order(
+        self, engine: Engine, state: dict[str, Any], context: Context
+    ) -> NDArray[np.uint32]:
+        n = context.n_examples
+        if self.sampling == "permute" or (self.sampling == "gap" and state["exact"] % 10 == 0):
+            return context.order()  # gaps that are old are measured again now and then
+        share = None
+        if self.sampling == "gap":
+            gaps = np.maximum(engine.block_gaps(), 0)
+            if gaps.sum() > 0:
+                share = gaps / gaps.sum()
+        return context.rng.choice(n, size=n, p=share).astype(np.uint32)
