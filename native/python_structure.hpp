@@ -33,33 +33,59 @@ class PythonStructure final : public Structure<double> {
   std::size_t n_examples() const override { return n_examples_; }
   std::size_t n_weights() const override { return n_weights_; }
   bool thread_safe() const override { return false; }
-  std::unique_ptr<Workspace> workspace() const override { return std::make_unique<Workspace>(); }
+  struct Scratch final : Workspace {
+    std::vector<std::vector<Code>> grades;
+  };
+  std::unique_ptr<Workspace> workspace() const override { return std::make_unique<Scratch>(); }
 
   Found oracle(Workspace& ws, std::size_t i, const double* w) const override {
     nb::gil_scoped_acquire gil;
-    // A copy with an owner: the user may keep it, and the engine goes on changing its own.
-    auto* kept = new std::vector<double>(w, w + n_weights_);
     // The user's loss cannot be scaled; a w that is as much smaller has the same argmax.
-    if (ws.loss_scale != 1.0) for (double& x : *kept) x /= ws.loss_scale;
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-    const nb::ndarray<nb::numpy, const double, nb::ndim<1>> copy(kept->data(), {n_weights_}, owner);
-    const nb::tuple answer = nb::cast<nb::tuple>(oracle_(i, copy));
+    const nb::tuple answer = nb::cast<nb::tuple>(oracle_(i, copy_of(w, 1.0 / ws.loss_scale)));
     Found found;
     found.truth = nb::cast<bool>(answer[3]);
     ws.code.clear();
     if (found.truth) return found;
+    read_plane(i, answer, ws.code);
+    found.F = ws.loss_scale * load(ws.code.data()) - dot(ws.code, w);
+    return found;
+  }
+
+  bool offers_grades(bool) const override {
+    nb::gil_scoped_acquire gil;
+    return nb::cast<bool>(problem_.attr("offers_grades"));
+  }
+  bool grades(Workspace& base, std::size_t i, const double* w, bool any, std::vector<Grade>& out) const override {
+    nb::gil_scoped_acquire gil;
+    if (!nb::cast<bool>(problem_.attr("offers_grades"))) return false;
+    Scratch& ws = static_cast<Scratch&>(base);
+    const nb::list planes = nb::cast<nb::list>(problem_.attr("grades")(i, copy_of(w, 1.0), any));
+    out.clear();
+    ws.grades.resize(planes.size());
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      read_plane(i, nb::cast<nb::tuple>(planes[k]), ws.grades[k]);
+      out.push_back({load(ws.grades[k].data()), dot(ws.grades[k], w)});
+    }
+    return true;
+  }
+  double take_grade(Workspace& base, std::size_t, const double* w, std::size_t k) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    ws.code = ws.grades[k];
+    return dot(ws.code, w);
+  }
+
+  // A plane as the Python side tells it, as a code.
+  void read_plane(std::size_t i, const nb::tuple& answer, std::vector<Code>& code) const {
     const auto indices = nb::cast<nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(answer[0]);
     const auto values = nb::cast<nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(answer[1]);
     const double loss = nb::cast<double>(answer[2]);
     const std::size_t n = indices.shape(0);
     if (values.shape(0) != n) throw BadInput("the oracle's indices and values differ in length");
-    ws.code.resize(2 + 3 * n);
-    store(ws.code.data(), loss);
-    std::copy(indices.data(), indices.data() + n, ws.code.begin() + 2);
-    for (std::size_t k = 0; k < n; ++k) store(ws.code.data() + 2 + n + 2 * k, values.data()[k]);
-    if (!valid(i, ws.code)) throw BadInput("the oracle's plane of example " + std::to_string(i) + " is not a sparse vector");
-    found.F = ws.loss_scale * loss - dot(ws.code, w);
-    return found;
+    code.resize(2 + 3 * n);
+    store(code.data(), loss);
+    std::copy(indices.data(), indices.data() + n, code.begin() + 2);
+    for (std::size_t k = 0; k < n; ++k) store(code.data() + 2 + n + 2 * k, values.data()[k]);
+    if (!valid(i, code)) throw BadInput("the oracle's plane of example " + std::to_string(i) + " is not a sparse vector");
   }
 
   void margins(Workspace&, std::size_t, const double* w, CodeView, std::span<const CodeView> planes,
@@ -104,6 +130,14 @@ class PythonStructure final : public Structure<double> {
   }
 
  private:
+  // A copy with an owner: the user may keep it, and the engine goes on changing its own.
+  nb::ndarray<nb::numpy, const double, nb::ndim<1>> copy_of(const double* w, double factor) const {
+    auto* kept = new std::vector<double>(w, w + n_weights_);
+    if (factor != 1.0) for (double& x : *kept) x *= factor;
+    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+    return nb::ndarray<nb::numpy, const double, nb::ndim<1>>(kept->data(), {n_weights_}, owner);
+  }
+
   static void store(Code* at, double x) { std::memcpy(at, &x, sizeof x); }
   static double load(const Code* at) {
     double x;

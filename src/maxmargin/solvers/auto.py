@@ -207,7 +207,7 @@ class AutoSchedule(Solver):
     @staticmethod
     def _average(engine: Engine, state: dict[str, Any]) -> float:
         """Violation of an average part when the oracle last went round."""
-        return float(state["gap"] / engine.C / state["parts"])
+        return max(0.0, float(state["gap"] / engine.C / state["parts"]))
 
     def _settled(self, state: dict[str, Any], context: Context) -> bool:
         """Whether w changes so little that planes found under the same w are as good.

@@ -26,6 +26,7 @@ from maxmargin.structures.base import (
     as_structure,
     checked_n_features,
     declared_n_features,
+    offers,
     require_size,
     sparse_vector,
     structure_name,
@@ -171,12 +172,7 @@ class PythonProblem:
         UserWarning
             The first time that the oracle returns an output worse than the truth.
         """
-        weights = np.asarray(w, dtype=np.float64)
-        if weights.shape != (self.n_weights,):
-            raise ValueError(f"w has shape {weights.shape}; expected ({self.n_weights},)")
-        weights = weights.view()
-        weights.flags.writeable = False
-
+        weights = self._read_only(w)
         truth = self._Y[i]
         y_hat = self._call("argmax", i, self._X[i], weights, truth=truth)
         if y_hat is None:
@@ -199,6 +195,63 @@ class PythonProblem:
         if len(indices) == 0 and loss <= LOSS_TOLERANCE:
             return _truth_plane()
         return indices, values, loss, False
+
+    @property
+    def offers_grades(self) -> bool:
+        """Whether the structure can tell its best outputs by their loss, or all its outputs."""
+        return offers(self.structure, "best_by_loss") or offers(self.structure, "outputs")
+
+    def grades(self, i: int, w: ArrayLike, any_loss: bool) -> list[Plane]:
+        """Return the planes with the smallest w.Δf at each loss, or over all losses.
+
+        Parameters
+        ----------
+        i : int
+            Index of the example.
+        w : ndarray of float64, shape (n_weights,)
+            The weights.
+        any_loss : bool
+            One plane only: the smallest w.Δf of all outputs but the truth.
+
+        Returns
+        -------
+        list of planes
+            As `oracle` returns them; none of the truth.
+        """
+        weights = self._read_only(w)
+        x, truth = self._X[i], self._Y[i]
+        if offers(self.structure, "best_by_loss"):
+            method, found = "best_by_loss", self._call("best_by_loss", i, x, weights, truth)
+        else:
+            method, found = "outputs", self._call("outputs", i, x)
+        best: dict[float, tuple[float, Plane]] = {}
+        f = self._truths[i]
+        for y in self._listed(method, i, found):
+            if self._call("equal", i, truth, y):
+                continue
+            loss = self._loss(i, y)
+            features = self._features(i, y, self.n_weights, f"an output of {method}")
+            margin = f.dot(weights) - features.dot(weights)
+            key = 0.0 if any_loss else loss
+            if key not in best or margin < best[key][0]:
+                indices, values = _difference(f, features, self.n_weights)
+                best[key] = margin, (indices, values, loss, False)
+        return [plane for _, plane in best.values()]
+
+    def _listed(self, method: str, i: int, found: Any) -> list[Any]:
+        try:
+            return list(found)
+        except TypeError as error:
+            what = f"returned a {type(found).__name__}; expected an iterable of outputs"
+            raise self._error(method, i, what) from error
+
+    def _read_only(self, w: ArrayLike) -> NDArray[np.float64]:
+        weights = np.asarray(w, dtype=np.float64)
+        if weights.shape != (self.n_weights,):
+            raise ValueError(f"w has shape {weights.shape}; expected ({self.n_weights},)")
+        weights = weights.view()
+        weights.flags.writeable = False
+        return weights
 
     def _count_worse(self, i: int, value: float) -> None:
         self.n_worse += 1

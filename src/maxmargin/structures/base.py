@@ -61,10 +61,10 @@ class Structure(ABC):
     If the outputs of x can be listed, ``outputs(x)`` may be written instead of ``argmax``, which
     then tries them all.
 
-    Everything else is optional: ``n_features``, ``prepare``, ``score``, ``equal``, ``encode`` and
-    ``decode``. No method may change its arguments, and each must give the same answer to the same
-    question. ``maxmargin.structures.check.check_structure`` tries a structure out and says in
-    words what is wrong with it.
+    Everything else is optional: ``n_features``, ``prepare``, ``score``, ``equal``, ``encode``,
+    ``decode`` and ``best_by_loss``. No method may change its arguments, and each must give the
+    same answer to the same question. ``maxmargin.structures.check.check_structure`` tries a
+    structure out and says in words what is wrong with it.
 
     Attributes
     ----------
@@ -226,6 +226,29 @@ class Structure(ABC):
             "argmax can try all outputs"
         )
 
+    def best_by_loss(self, x: Any, w: NDArray[np.float64], truth: Any) -> Iterable[Any]:
+        """Return for every loss that an output can have the output with the best score (optional).
+
+        With it (or with `outputs`) training with slack rescaling or quadratic slacks is exact; with
+        `argmax` alone these formulations can only be approximated.
+
+        Parameters
+        ----------
+        x : object
+            An input, as it stands in X.
+        w : ndarray of float64, shape (n_features,)
+            The weights; read-only.
+        truth : object
+            The true output.
+
+        Returns
+        -------
+        iterable
+            Outputs other than the truth, one for each value of ``loss(truth, y)``: the one whose
+            score is highest among those with that loss. More outputs do no harm.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not have best_by_loss")
+
     def score(self, x: Any, y: Any, w: NDArray[np.float64]) -> float:
         """Return the score w.f(x, y) of an output (optional: only if it can be had faster).
 
@@ -339,6 +362,10 @@ class _Duck(Structure):
     def outputs(self, x: Any) -> Iterable[Any]:
         own = offers(self, "outputs")
         return self.inner.outputs(x) if own else super().outputs(x)
+
+    def best_by_loss(self, x: Any, w: NDArray[np.float64], truth: Any) -> Iterable[Any]:
+        own = offers(self, "best_by_loss")
+        return self.inner.best_by_loss(x, w, truth) if own else super().best_by_loss(x, w, truth)
 
     def score(self, x: Any, y: Any, w: NDArray[np.float64]) -> float:
         own = offers(self, "score")
