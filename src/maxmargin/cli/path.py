@@ -193,7 +193,7 @@ def _check(options: argparse.Namespace) -> None:
         model, plot = map(os.path.realpath, (options.model, options.plot))
         if model == plot:
             raise ValueError(f"{options.plot}: is the model; expected another file for the plot")
-    make_solver(options.solver)
+    make_solver(options.solver, slack=options.slack, rescale=options.rescale)
 
 
 class _Watch:

@@ -173,6 +173,19 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         help="algorithm: sdm (default), sap, nslack, bcfw, subgradient, lp, extragradient",
     )
     group.add_argument(
+        "--slack",
+        choices=("linear", "quadratic", "hard"),
+        default=None,
+        help="what slacks cost: C Σ ξ (default), C/2 Σ ξ², or none are allowed",
+    )
+    group.add_argument(
+        "--rescale",
+        choices=("margin", "slack", "none"),
+        default=None,
+        help="what the loss of an output scales: the margin that it must keep (default), the slack "
+        "that it may use, or nothing",
+    )
+    group.add_argument(
         "--max-passes", type=at_least(1), default=1000, metavar="N", help="most passes"
     )
     group.add_argument(
@@ -428,7 +441,7 @@ def _check(options: argparse.Namespace) -> None:
     from maxmargin.regularizers import ElasticNet, make_regularizer
     from maxmargin.solvers import make_solver
 
-    solver = make_solver(options.solver)
+    solver = make_solver(options.solver, slack=options.slack, rescale=options.rescale)
     solver.check_regularizer(make_regularizer(regularizer_of(options)))
     if options.nonzeros is not None:
         solver.check_regularizer(ElasticNet(0.5, 0.5))
@@ -504,10 +517,11 @@ def solving(options: argparse.Namespace) -> FitOptions:
     FitOptions
         For `maxmargin.training` and `maxmargin.path`.
     """
+    from maxmargin.solvers import make_solver
     from maxmargin.training import FitOptions
 
     return FitOptions(
-        solver=options.solver,
+        solver=make_solver(options.solver, slack=options.slack, rescale=options.rescale),
         regularizer=regularizer_of(options),
         gap=options.gap,
         max_passes=options.max_passes,
