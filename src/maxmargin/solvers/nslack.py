@@ -102,19 +102,38 @@ class NSlack(Solver):
         )
 
     def _optimise(self, engine: Engine, context: Context, total: _Total) -> bool:
-        """Optimise the dual over all of S, from where it is; true if it was brought to its end."""
-        everything = context.order(permute=False)
-        target = self.tau * self.epsilon
-        options = PassOptions(tau=target, tau_inner=0.5 * target, prune=False, max_smo=10_000)
+        """Optimise the dual over all of S, from where it is; true if it was brought to its end.
+
+        While constraints are still violated by far more than ε, so far need it not go.
+        """
+        end = self.tau * self.epsilon
+        target = max(end, self.ROUGH * total.gap / (engine.C * context.n_examples))
+        full = True  # most passes visit only blocks that were not solved when last seen
         for _ in range(self.most_passes):
-            result = engine.cached_pass(everything, options, context.seconds_left)
+            options = PassOptions(
+                tau=target,
+                tau_inner=0.5 * target,
+                relaxation=self.RELAXATION,
+                min_violation=0.0 if full else target,
+                prune=False,
+                max_smo=10_000,
+            )
+            result = engine.cached_pass(context.order(), options, context.seconds_left)
             total.gain += result.gain
             total.interrupted |= result.interrupted
-            if result.solved == 0:
-                return not result.interrupted
             if result.interrupted:
-                break
+                return False
+            if full and result.solved == 0:
+                return target <= end
+            full = result.solved * self.FEW < context.n_examples
         return False
+
+    #: Share of an average block's gap that an optimisation may leave.
+    ROUGH: ClassVar[float] = 0.1
+    #: Cached steps overshoot by this, as in the automatic schedule.
+    RELAXATION: ClassVar[float] = 1.3
+    #: After a pass that solved fewer than one block in so many, all of them are visited again.
+    FEW: ClassVar[int] = 20
 
 
 class _Total:
