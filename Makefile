@@ -37,6 +37,7 @@ bench: $(INSTALLED) ## the measured claims of the README; the peers take half an
 	$(PIP) install python-crfsuite vowpalwabbit
 	$(BIN)/python benchmarks/sdm.py --data "$(DATA)"
 	$(BIN)/python benchmarks/tagging.py --data "$(DATA)"
+	$(BIN)/python benchmarks/sparse.py --data "$(DATA)"
 	$(BIN)/python benchmarks/peers.py --data "$(DATA)" --write docs/benchmarks.md
 
 lint: $(INSTALLED) ## ruff and mypy
