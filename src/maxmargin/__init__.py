@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from maxmargin.compare import compare
+    from maxmargin.comparison import Comparison
     from maxmargin.errors import (
         ConvergenceWarning,
         FileFormatError,
@@ -35,6 +37,7 @@ __all__ = [
     "Certificate",
     "Chain",
     "ColumnTable",
+    "Comparison",
     "ConvergenceWarning",
     "ElasticNet",
     "ExtraGradient",
@@ -53,6 +56,7 @@ __all__ = [
     "Template",
     "__version__",
     "check_structure",
+    "compare",
     "evaluate",
     "load",
     "read_columns",
@@ -61,6 +65,8 @@ __all__ = [
 # Where the public names live. They are imported when first asked for, so that `import maxmargin`
 # (and with it `maxmargin --help`) does not wait for scikit-learn and SciPy.
 _HOMES = {
+    "compare": ("compare",),
+    "comparison": ("Comparison",),
     "errors": (
         "ConvergenceWarning",
         "FileFormatError",
