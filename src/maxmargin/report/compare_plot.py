@@ -31,6 +31,7 @@ FLOOR = 1e-6
 ACROSS = {"seconds": "training time in seconds", "oracle_calls": "oracle calls"}
 UP = {"dual": "dual below the optimum, relative", "test_error": "test error"}
 PANEL = (5.2, 3.6)  # inches
+FEW_DECADES = 100.0  # from one end of the axis to the other
 MARKED = 40  # a run with at most so many points has a mark at each
 STYLES = ("-", "--", "-.", ":")  # printed in grey, lines can still be told apart
 
@@ -107,16 +108,32 @@ def draw_comparison(comparison: Comparison, title: str | None = None) -> Figure:
     for line, measure in zip(grid, measures, strict=True):
         for axes, across in zip(line, ACROSS, strict=True):
             _panel(axes, comparison, runs, across, measure)
-    grid[0, 0].legend()
+    lines, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside lower center", ncols=min(len(labels), 3))
     about = f"C = {comparison.C:g}, {comparison.regularizer}, {comparison.n_examples} examples"
     figure.suptitle(about if title is None else title)
     return figure
+
+
+def _ticks(axes: Axes, across: str) -> None:
+    """Label the axis below with short numbers: by decades, or more closely where there are few."""
+    from matplotlib import ticker
+
+    low, high = axes.get_xlim()
+    steps = (1.0,) if high > FEW_DECADES * low else (1.0, 2.0, 5.0)
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=steps))
+    thousands = ticker.EngFormatter(sep="\u202f")
+    plain = ticker.StrMethodFormatter("{x:g}")
+    axes.xaxis.set_major_formatter(thousands if across == "oracle_calls" else plain)
+    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _panel(
     axes: Axes, comparison: Comparison, runs: list[Run], across: str, measure: str
 ) -> None:
     """Draw the lines of all runs in one panel."""
+    from matplotlib import ticker
+
     heights: list[float] = []
     for k, run in enumerate(runs):
         places = [(getattr(p, across), comparison.value(p, measure)) for p in run.points]
@@ -133,8 +150,13 @@ def _panel(
             label=run.label,
         )
     axes.set_xscale("log")
+    _ticks(axes, across)
     if heights and min(heights) > 0:
         axes.set_yscale("log")
+    if measure == "test_error":
+        axes.yaxis.set_major_locator(ticker.MaxNLocator(6))
+        axes.yaxis.set_major_formatter(ticker.PercentFormatter(xmax=1))
+        axes.yaxis.set_minor_formatter(ticker.NullFormatter())
     axes.set_xlabel(ACROSS[across])
     axes.set_ylabel(UP[measure])
     axes.grid(visible=True, which="major", color="#e3e5e8")
