@@ -17,7 +17,7 @@ from maxmargin import SAP, SDM, Chain, ElasticNet, L1Ball, Subgradient
 from maxmargin.compare import compare
 from maxmargin.comparison import Comparison, Point, Reference, Run
 from maxmargin.errors import FileFormatError
-from maxmargin.solvers import SOLVERS, driver, solve
+from maxmargin.solvers import SOLVERS, Solver, driver, solve
 from maxmargin.solvers.base import Certificate
 from maxmargin.solvers.subgradient import SubgradientMachine
 
@@ -286,6 +286,27 @@ def test_only_solvers_of_one_problem() -> None:
     assert "'slack': 'quadratic'" in str(caught.value)
     found = compare(PROBLEM, {"a": SDM(), "b": Quadratic()}, C=0.5, max_passes=2)
     assert found.labels == ["a", "b"]
+
+
+class Handmade(Solver):
+    """Neither a dataclass nor without arguments; solves as SDM does."""
+
+    name = "handmade"
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def init(self, context):
+        return self.inner.init(context)
+
+    def step(self, engine, state, context):
+        return self.inner.step(engine, state, context)
+
+
+def test_solvers_of_others() -> None:
+    found = compare(PROBLEM, [Handmade(SDM("paper"))], C=0.5, max_passes=3)
+    assert found.labels == ["handmade"]
+    assert len(found.rows()) == 3
 
 
 def test_regularizers_and_labels() -> None:

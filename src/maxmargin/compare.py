@@ -245,8 +245,11 @@ def _labelled(solvers: Any) -> dict[str, Solver]:
 
 def _label(solver: Solver) -> str:
     """Return the name, and what is not as it is by default."""
-    names = [field.name for field in dataclasses.fields(solver)]  # type: ignore[arg-type]
-    plain = type(solver)()
+    try:
+        names = [field.name for field in dataclasses.fields(solver)]  # type: ignore[arg-type]
+        plain = type(solver)()
+    except TypeError:  # somebody's own solver: no dataclass, or without defaults
+        return solver.name
     changed = [
         f"{name}={getattr(solver, name)!r}"
         for name in names
