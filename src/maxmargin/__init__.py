@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from maxmargin.compare import compare
+    from maxmargin.comparison import Comparison
     from maxmargin.errors import (
         ConvergenceWarning,
         FileFormatError,
@@ -47,6 +49,7 @@ __all__ = [
     "Certificate",
     "Chain",
     "ColumnTable",
+    "Comparison",
     "ConvergenceWarning",
     "ElasticNet",
     "ExtraGradient",
@@ -67,6 +70,7 @@ __all__ = [
     "Template",
     "__version__",
     "check_structure",
+    "compare",
     "evaluate",
     "load",
     "read_columns",
@@ -75,6 +79,8 @@ __all__ = [
 # Where the public names live. They are imported when first asked for, so that `import maxmargin`
 # (and with it `maxmargin --help`) does not wait for scikit-learn and SciPy.
 _HOMES = {
+    "compare": ("compare",),
+    "comparison": ("Comparison",),
     "errors": (
         "ConvergenceWarning",
         "FileFormatError",

@@ -46,7 +46,7 @@ class Regularizer:
         """
         rho1, rho2 = self.link
         w = weights.astype(np.float64, copy=False)
-        return rho1 * float(np.abs(w).sum()) + 0.5 * rho2 * float(w @ w)
+        return (rho1 * float(np.abs(w).sum()) if rho1 else 0.0) + 0.5 * rho2 * float(w @ w)
 
     def dual_bound(self, u: NDArray[Any], loss: float) -> float:
         """Return a lower bound of the primal from any multipliers.
@@ -95,6 +95,12 @@ class L2(Regularizer):
     def link(self) -> tuple[float, float]:
         """The identity: ρ₁ = 0, ρ₂ = 1."""
         return 0.0, 1.0
+
+    def dual_bound(self, u: NDArray[Any], loss: float) -> float:
+        """Return s·loss - ½s²‖u‖² for the best s, here in closed form: solvers ask every pass."""
+        norm = 2 * self.penalty(u)
+        s = min(1.0, loss / norm) if norm > 0 else 1.0
+        return max(0.0, s * loss - 0.5 * s * s * norm)
 
 
 @dataclass(frozen=True, init=False)

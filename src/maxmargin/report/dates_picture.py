@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.demo import LENGTH, SIDE, Comparison, Image, Reading, day_of
+from maxmargin.report.files import save_picture
 from maxmargin.report.svg import INK, svg_text
 
 __all__ = ["choose_dates", "draw_dates", "png_bytes", "write_picture"]
@@ -185,16 +186,7 @@ def write_picture(
     OSError
         If the file cannot be written; its message and ``filename`` name it.
     """
-    from maxmargin.io.text import open_for_writing
-
-    content = draw_dates(comparisons, dates_each).encode()
-    try:
-        with open_for_writing(path) as file:
-            file.write(content)
-    except OSError as error:
-        raise OSError(
-            error.errno, f"cannot write the picture ({error.strerror})", os.fspath(path)
-        ) from error
+    save_picture(path, draw_dates(comparisons, dates_each).encode())
 
 
 def _rule(y: float) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
+from maxmargin.report.files import save_picture
 from maxmargin.report.svg import INK, svg_text
 
 if TYPE_CHECKING:
@@ -53,16 +54,7 @@ def plot_path(
     OSError
         If the file cannot be written; its message and ``filename`` name it.
     """
-    from maxmargin.io.text import open_for_writing
-
-    content = draw_path(path, chosen).encode()
-    try:
-        with open_for_writing(file) as out:
-            out.write(content)
-    except OSError as error:
-        raise OSError(
-            error.errno, f"cannot write the plot ({error.strerror})", os.fspath(file)
-        ) from error
+    save_picture(file, draw_path(path, chosen).encode(), "plot")
 
 
 def draw_path(path: Path | Sequence[dict[str, Any]], chosen: int | None = None) -> str:

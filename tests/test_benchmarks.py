@@ -1,0 +1,172 @@
+"""What the benchmark scripts compute beside the library: baselines, counts, ratios."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import itertools
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from maxmargin import SDM, Chain
+from maxmargin.comparison import Comparison, Point, Reference, Run
+from maxmargin.solvers import solve
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that imports a script; they import each other by their plain names."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+
+    def load(name: str) -> ModuleType:
+        return importlib.import_module(name)
+
+    yield load
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(FOLDER)):
+            del sys.modules[name]
+
+
+def test_viterbi(script: Any) -> None:
+    baselines = script("baselines")
+    draw = np.random.default_rng(0)
+    for T in (1, 2, 4):
+        unary, transition = draw.normal(size=(T, 3)), draw.normal(size=(3, 3))
+        start = draw.normal(size=3)
+
+        def total(y: Any, u: Any = unary, t: Any = transition, s: Any = start) -> float:
+            steps = sum(t[a, b] for a, b in itertools.pairwise(y))
+            return float(s[y[0]] + sum(u[k, label] for k, label in enumerate(y)) + steps)
+
+        best = max(itertools.product(range(3), repeat=T), key=total)
+        assert baselines.viterbi(unary, transition, start).tolist() == list(best)
+
+
+def test_hmm(script: Any) -> None:
+    hmm = script("baselines").HMM(n_labels=2, n_symbols=4, smoothing=1e-9)
+    # Label 0 emits 0 or 1, label 1 emits 2 or 3; symbols 1 and 3 occur once, labels take turns.
+    offsets = np.array([0, 4, 7])
+    symbols = np.array([0, 2, 0, 2, 1, 2, 0])
+    codes = np.array([0, 1, 0, 1, 0, 1, 0], dtype=np.int32)
+    hmm.fit(symbols, codes, offsets)
+    assert np.exp(hmm.start) == pytest.approx([1, 0], abs=1e-6)
+    assert np.exp(hmm.transition) == pytest.approx(np.array([[0, 1], [1, 0]]), abs=1e-6)
+    # Of label 0: three times symbol 0, once symbol 1, which stands for unknown symbols as well.
+    assert np.exp(hmm.emission[0]) == pytest.approx([0.6, 0.2, 0, 0, 0.2], abs=1e-6)
+    assert np.exp(hmm.emission[1]) == pytest.approx([0, 0, 1, 0, 0], abs=1e-6)
+    assert hmm.predict(symbols, offsets).tolist() == codes.tolist()
+    assert hmm.predict(np.array([-1, 2, -1]), np.array([0, 3])).tolist() == [0, 1, 0]
+    with pytest.raises(ValueError, match="above 0"):
+        type(hmm)(2, 4, smoothing=0.0)
+
+
+def sentences(n: int, noise: float, seed: int = 0) -> tuple[Any, Any]:
+    draw = np.random.default_rng(seed)
+    Y = [draw.choice(["A", "B", "C"], size=4).tolist() for _ in range(n)]
+    X = [[[y if draw.random() >= noise else "?", "1"] for y in row] for row in Y]
+    return X, Y
+
+
+def test_perceptron(script: Any) -> None:
+    baselines = script("baselines")
+    chain = Chain()
+    batch, codes = chain.learn(*sentences(20, noise=0.0))
+    model = baselines.AveragedPerceptron(chain.n_labels, epochs=10).fit(batch, codes)
+    assert (model.predict(batch) == codes).all()
+
+    # The mean is that of the weights after every visit, each visit on its own.
+    batch, codes = chain.learn(*sentences(6, noise=0.4))
+    mean = baselines.AveragedPerceptron(chain.n_labels, epochs=2, seed=1).fit(batch, codes).weights
+    L, F = chain.n_labels, batch.n_sparse
+    w, kept = np.zeros((F + L + 1, L)), []
+    draw = np.random.default_rng(1)
+    for _ in range(2):
+        for k in draw.permutation(6):
+            tokens = range(batch.offsets[k], batch.offsets[k + 1])
+            features = [batch.indices[batch.indptr[t] : batch.indptr[t + 1]] for t in tokens]
+            unary = np.array([w[f].sum(axis=0) for f in features])
+            guess = baselines.viterbi(unary, w[F : F + L], w[F + L])
+            for labels, sign in ((codes[list(tokens)], 1), (guess, -1)):
+                for t, label in enumerate(labels):
+                    w[features[t], label] += sign
+                    w[F + L if t == 0 else F + labels[t - 1], label] += sign
+            kept.append(w.copy())
+    assert len(np.unique(np.array(kept)[:, :F].reshape(12, -1), axis=0)) > 3  # it did learn
+    assert mean == pytest.approx(np.mean(kept, axis=0))
+
+
+def test_constraints(script: Any) -> None:
+    ner = script("ner_formulations")
+    chain = Chain()
+    problem = chain.prepare_problem(*sentences(20, noise=0.3)).problem
+    result = solve(problem, ner.make_sdm("linear", "margin", 0.01), C=1.0, gap=1e-6, warn=False)
+    n, loss = ner.constraints_of(result.engine.state())
+    size = result.engine.size()
+    assert n == len(result.engine.state()["alpha"]) - size["parts"]
+    assert n > 5
+    assert 1 <= loss <= 4  # Hamming loss of sentences of four tokens
+    assert ner.constraints_of({"code_size": [0, 3, 1, 0, 2], "n_planes": [3, 2]}) == (3, 2.0)
+    assert ner.constraints_of({"code_size": [], "n_planes": []}) == (0, 0.0)
+
+
+def test_formulations_are_passed_on(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ner = script("ner_formulations")
+    rescaled = dataclasses.make_dataclass(
+        "SDM",
+        [("slack", str, "linear"), ("rescale", str, "margin")],
+        bases=(SDM,),
+        frozen=True,
+    )
+    monkeypatch.setattr(ner, "SDM", rescaled)
+    made = ner.make_sdm("quadratic", "slack", 0.02)
+    assert (made.slack, made.rescale) == ("quadratic", "slack")
+    assert (made.schedule, made.tau) == ("paper", 0.02)
+    plain = dataclasses.make_dataclass("SDM", [("schedule", str), ("tau", float, 0.0)], frozen=True)
+    monkeypatch.setattr(ner, "SDM", plain)
+    with pytest.raises(ner.NotInstalledError, match="no fields slack and rescale"):
+        ner.make_sdm("quadratic", "slack", 0.02)
+
+
+def run(label: str, duals: list[float], unit: float) -> Run:
+    points = [Point(k, "exact", k * unit, 10 * k, dual) for k, dual in enumerate(duals, 1)]
+    return Run(label, label, tuple(points))
+
+
+def test_ratios_of_table_2(script: Any) -> None:
+    table2 = script("table2")
+
+    def row(sdm: list[float], rival: list[float]) -> dict[str, Any]:
+        runs = (run("sdm", sdm, 1.0), run("rival", rival, 10.0))
+        whole = Comparison(0.1, "L2()", 10, Reference(100.0, 100.0), runs)
+        return dict(table2.digest(whole, "rival"))
+
+    there = row([50.0, 99.95], [50.0, 60.0, 70.0, 99.9])
+    assert (there["ratio_of_seconds"], there["ratio_of_oracle_calls"]) == (20.0, 2.0)
+    assert not there["ratio_is_a_lower_bound"]
+    late = row([50.0, 99.95], [50.0, 60.0])
+    assert (late["ratio_of_seconds"], late["ratio_is_a_lower_bound"]) == (10.0, True)
+    assert late["rival"]["dual_suboptimality"] == pytest.approx(0.4)
+    assert row([50.0], [99.99])["ratio_of_seconds"] is None
+    failed = row([99.95], [])
+    assert failed["ratio_of_seconds"] is None
+
+
+def test_time_of_native_passes(script: Any) -> None:
+    table3 = script("table3")
+    problem = Chain().prepare_problem(*sentences(20, noise=0.3)).problem
+    solver = table3.TimedSubgradient()
+    result = solve(problem, solver, C=1.0, gap=0.0, max_passes=5, random_state=0, warn=False)
+    whole = result.history[-1].seconds
+    assert 0 < solver.clocks[-1].seconds < whole
+    plain = solve(
+        problem, table3.Subgradient(), C=1.0, gap=0.0, max_passes=5, random_state=0, warn=False
+    )
+    assert np.array_equal(result.weights, plain.weights)
