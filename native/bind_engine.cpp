@@ -73,6 +73,9 @@ class EngineHandle {
     return run(std::nullopt, [&](auto& engine) { return engine.objective(threads); });
   }
   double unsure() const { return unsure_; }
+  bool unbounded() const {
+    return std::visit([](const auto& e) { return e->unbounded(); }, engine_);
+  }
   nb::object average() const {
     return std::visit([](const auto& e) {
       using T = std::decay_t<decltype(*e->weights().data())>;
@@ -236,6 +239,7 @@ class EngineHandle {
       d["gram"] = to_numpy(std::move(s.gram));
       d["code_size"] = to_numpy(std::move(s.code_size));
       d["codes"] = to_numpy(std::move(s.codes));
+      d["gaps"] = to_numpy(std::vector<double>(e->block_gaps()));
       d["running"] = to_numpy(std::vector<double>{e->running().first, e->running().second});
       using T = std::decay_t<decltype(*e->weights().data())>;
       d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
@@ -263,6 +267,10 @@ class EngineHandle {
       std::vector<double> running;
       take(d, "weights", weights);
       take(d, "running", running);
+      std::vector<double> gaps;
+      take(d, "gaps", gaps);
+      require(gaps.size() == e->n_examples(), "the checkpoint does not fit this problem: it has the gaps of other examples");
+      for (const double g : gaps) require(std::isfinite(g), "the checkpoint holds a gap that is not finite");
       require(running.size() == 2 && std::isfinite(running[0]) && std::isfinite(running[1]), "the checkpoint's running sums are damaged");
       require(weights.size() == e->weights().size(), "the checkpoint does not fit this problem: expected " +
               std::to_string(e->weights().size()) + " weights, found " + std::to_string(weights.size()));
@@ -278,6 +286,7 @@ class EngineHandle {
       e->weights().relink();
       if (e->weights().lagging()) e->weights().follow(beta.data());
       e->set_running(running[0], running[1]);
+      e->set_block_gaps(gaps);
     }, engine_);
   }
 
@@ -327,9 +336,7 @@ class EngineHandle {
     run_shares(shares, [&](std::size_t share) {
       auto ws = exact->workspace();
       for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
-        const Found found = exact->oracle(*ws, i, w.data());
-        value[i] = found.upper();
-        unsure[i] = value[i] - std::max(found.F, 0.0);
+        value[i] = Engine<T>::worst(*exact, *ws, i, w.data(), formulated_.slack(), &unsure[i]);
       }
     });
     unsure_ = 0.0;
@@ -400,6 +407,7 @@ void bind_engine(nb::module_& m) {
       .def("objective", &EngineHandle::objective, "threads"_a = 1)
       .def("average", &EngineHandle::average)
       .def("forget_average", [](EngineHandle& e) { e.forget_average(); })
+      .def_prop_ro("unbounded", [](const EngineHandle& e) { return e.unbounded(); })
       .def("block_gaps", &EngineHandle::block_gaps)
       .def("planes", &EngineHandle::planes)
       .def_prop_ro("unsure", [](const EngineHandle& e) { return e.unsure(); })

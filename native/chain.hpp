@@ -196,19 +196,6 @@ class Chain final : public Structure<T> {
     return -code_of_path(ws, i, edge, truth).F;
   }
 
-  double least_loss() const override {
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t a = 0; a < L_ && data_.cost != nullptr; ++a) {
-      for (std::size_t b = 0; b < L_; ++b) {
-        if (a != b) least = std::min(least, data_.cost[a * L_ + b]);
-      }
-    }
-    if (data_.cost == nullptr) least = 1.0;
-    if (data_.token_weight == nullptr) return least;
-    const std::size_t n = std::size_t(data_.offsets.back());
-    return least * double(*std::min_element(data_.token_weight, data_.token_weight + n));
-  }
-
   double oracle_work(std::size_t i) const override {
     const double n = double(data_.length(i)), vectors = double(Lp_ * sizeof(T)) / 32.0;
     const std::size_t first = std::size_t(data_.offsets[i]), last = std::size_t(data_.offsets[i + 1]);

@@ -101,6 +101,8 @@ class Engine {
   bool factored() const { return factored_; }
   // Is there no constraint on the sum of a block's multipliers?
   bool free() const { return slack_ != Slack::kLinear; }
+  // Was the dual found to have no upper bound?
+  bool unbounded() const { return unbounded_; }
   Weights<T>& weights() { return weights_; }
   const Weights<T>& weights() const { return weights_; }
   std::vector<Parts<T>>& parts() { return parts_; }
@@ -149,8 +151,9 @@ class Engine {
           const Found found = structure_.oracle(*lane.ws, i, weights_.data());
           ++share.oracle_calls;
           share.work += structure_.oracle_work(i);
-          hinge_[i] = found.upper();
+          hinge_[i] = slack_ == Slack::kHard ? 1.0 : found.upper();
           if (!found.truth && structure_.example_weight(i) > 0.0) add_found(lane, i, share);
+          if (slack_ == Slack::kHard && found.F > 0.0) hinge_[i] = worst(structure_, *lane.ws, i, weights_.data(), slack_);
           drop_idle(parts_[i]);
         });
     if (result.interrupted) {
@@ -201,14 +204,14 @@ class Engine {
     return result;
   }
 
-  // Σ_i of what the slacks cost at the present w (ξ_i, or ½ ξ_i²); nothing is changed.
+  // Σ_i of what the slacks cost at the present w (ξ_i, or ½ ξ_i²; ξ_i where none is allowed).
   double hinge(int threads) {
-    return look(threads) ? risk() : std::nan("");
+    return look(threads, slack_ == Slack::kHard ? Slack::kLinear : slack_) ? risk() : std::nan("");
   }
 
   // The primal at the present w; infinite for a hard margin that w does not have.
   double objective(int threads) {
-    if (!look(threads)) return std::nan("");
+    if (!look(threads, slack_)) return std::nan("");
     return slack_ == Slack::kHard ? hard_primal(weights_.penalty()) : weights_.penalty() + C_ * risk();
   }
   // The same from slacks that were found elsewhere.
@@ -217,12 +220,35 @@ class Engine {
     return slack_ == Slack::kHard ? hard_primal(penalty) : penalty + C_ * risk();
   }
 
-  // max F of each example at the present w.
-  bool look(int threads) {
+  // The slack of each example at the present w, or its factor (see worst()).
+  bool look(int threads, Slack slack) {
     const PassResult result = loop.template run<PassResult>(threads, [&](Lane& lane, std::size_t i, std::size_t, PassResult&) {
-      hinge_[i] = structure_.oracle(*lane.ws, i, weights_.data()).upper();
+      hinge_[i] = worst(structure_, *lane.ws, i, weights_.data(), slack);
     });
     return !result.interrupted;
+  }
+
+  // The slack of an example at w; for hard margins the smallest factor >= 1 by which w has all of its
+  // margins, infinite where no multiple has. (Dinkelbach's method: the factor that the worst output
+  // needs, until none needs more.)
+  template <class U>
+  static double worst(const Structure<U>& structure, typename Structure<U>::Workspace& ws, std::size_t i,
+                      const U* w, Slack slack, double* unsure = nullptr) {
+    const Found found = structure.oracle(ws, i, w);
+    if (unsure != nullptr) *unsure = found.upper() - std::max(found.F, 0.0);
+    if (slack != Slack::kHard) return found.upper();
+    double factor = 1.0;
+    for (Found f = found; !f.truth && f.F > 1e-12 * factor;) {
+      const double loss = structure.loss(i, ws.code), margin = loss / factor - f.F;  // F is l / factor - w.Δf
+      if (!(margin > 0.0)) return kInfinity;
+      const double more = loss / margin;
+      if (!(more > factor * (1.0 + 1e-12))) break;
+      factor = more;
+      ws.loss_scale = 1.0 / factor;
+      f = structure.oracle(ws, i, w);
+      ws.loss_scale = 1.0;
+    }
+    return factor;
   }
 
   // Σ_i Σ_y α_i(y) l_i(y)
@@ -267,6 +293,7 @@ class Engine {
 
   // What each example's block was short of at its last visit (its share of the gap).
   const std::vector<double>& block_gaps() const { return gaps_; }
+  void set_block_gaps(std::span<const double> gaps) { gaps_.assign(gaps.begin(), gaps.end()); }
 
   // w from the multipliers, from scratch; into the weights of an engine of any precision.
   template <class U>
@@ -348,19 +375,14 @@ class Engine {
     return sum;
   }
 
-  // Ω of the multiple of w that has all margins. w.Δf >= l - ξ >= l (1 - ξ/l_min) for all outputs, so
-  // that w / (1 - ξ/l_min) has them.
+  // Ω of the multiple of w that has all margins; hinge_ has each example's factor. (ρ₁|w|₁ grows with
+  // the factor only, so that with it this is a bound.)
   double hard_primal(double penalty) const {
-    double xi = 0.0;
+    double factor = 1.0;
     for (std::size_t i = 0; i < hinge_.size(); ++i) {
-      if (structure_.example_weight(i) > 0.0) xi = std::max(xi, hinge_[i]);
+      if (structure_.example_weight(i) > 0.0) factor = std::max(factor, hinge_[i]);
     }
-    const double least = structure_.least_loss();
-    if (xi <= 1e-12) return penalty;
-    if (!(xi < least)) return kInfinity;
-    const double factor = 1.0 / (1.0 - xi / least);
-    // ρ₁|w|₁ grows with the factor, ρ₂/2 |w|² with its square.
-    return weights_.link().rho1 == 0.0 ? penalty * factor * factor : penalty * factor * std::max(1.0, factor);
+    return penalty * factor * factor;
   }
 
   // Bring the weights that an example reads up to date with the β of the steps made so far.
@@ -529,7 +551,8 @@ class Engine {
     ++result.visits;
     result.work += kVisitWork + kWordWork * double(part.index.size() + part.set.all_codes().size());
     // Violations count as much as their example does.
-    part.violation = static_cast<float>(weight * (free() ? top - low : gap));
+    const double size = slack_ == Slack::kHard ? std::max(gap, top - low) : gap;
+    part.violation = static_cast<float>(weight * std::max(size, 0.0));
     result.cached_gap += C * gap;
     result.psi_cached_max = std::max(result.psi_cached_max, weight * (high - low));
     if (!(weight * (top - low) > options.tau)) {
@@ -553,6 +576,11 @@ class Engine {
             : smo(m, part.set.gram(), part.set.stride(), curvature, options.mu, sigma,
                   std::max(options.tau_inner, options.tau_relative * (top - low)), options.max_smo, alpha, F);
     if (steps == 0) return false;
+    if (steps < 0) {  // a plane without features and with a loss, and no end to its multiplier
+      unbounded_ = true;
+      std::copy(lane.before.begin(), lane.before.end(), alpha);
+      return false;
+    }
     // With δ the step and F' the gradient that SMO left under the relaxed curvature C/(ρ₂ω),
     // Kδ/ρ₂ = ω (F - F' - μδ) / C, so that the gain Σ δF - C/2 δ'Kδ of the dual / C needs no K.
     double linear = 0.0, bend = 0.0;
@@ -648,6 +676,7 @@ class Engine {
   double price_ = 0.0;              // Σ ½ M², with quadratic slacks
   std::unique_ptr<Weights<T>> lag_; // of the average: averaged_ * (average - w)
   double averaged_ = 0.0, visits_ = 0.0;
+  bool unbounded_ = false;
   std::vector<double> hinge_;       // max F of each example at the last w that was looked at
   std::vector<double> gaps_;        // of each block, when the oracle last visited it
   std::vector<std::pair<std::size_t, Part<T>*>> queue_;

@@ -73,7 +73,6 @@ class Formulation final : public Structure<T> {
   double oracle_work(std::size_t i) const override { return 8.0 * base_.oracle_work(i); }
   double gram_work(CodeView added, CodeView kept) const override { return base_.gram_work(added, kept); }
   bool valid(std::size_t i, CodeView code) const override { return base_.valid(i, code); }
-  double least_loss() const override { return rescale_ == Rescale::kNone ? 1.0 : g(base_.least_loss()); }
 
   double loss(std::size_t i, CodeView plane) const override {
     return plane.empty() ? 0.0 : h(base_.loss(i, plane));

@@ -18,7 +18,7 @@ namespace mm {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Returns the number of steps taken.
+// Returns the number of steps taken, -1 if the gain has no end.
 template <class K>
 int smo(std::size_t m, const K* gram, std::size_t stride, double C, double mu, double sigma,
         double tolerance, int max_steps, double* alpha, double* F) {
@@ -44,6 +44,7 @@ int smo(std::size_t m, const K* gram, std::size_t stride, double C, double mu, d
     // (4.6), clipped so that alpha[q] stays non-negative
     double delta = alpha[q];
     const bool emptied = !(violation < curvature * delta);
+    if (emptied && delta == kInfinity) return -1;  // no end to it
     if (!emptied) delta = violation / curvature;
     alpha[p] += delta;
     alpha[q] = emptied ? 0.0 : alpha[q] - delta;

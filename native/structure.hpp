@@ -79,9 +79,6 @@ class Structure {
   // Put the output of the k-th grade of the last grades(i) into the workspace; return its w.Δf.
   virtual double take_grade(Workspace&, std::size_t /*i*/, const T*, std::size_t /*k*/) const { return 0.0; }
 
-  // No output but the truth has a smaller loss than this; 0 where nobody can tell.
-  virtual double least_loss() const { return 0.0; }
-
   // About how many processor cycles an oracle call, or the Gram entries of a new plane against
   // old ones, take. Schedules weigh exact against cached passes by it: a clock would make runs
   // impossible to repeat. The default stands for a user's Python oracle.

@@ -162,7 +162,7 @@ class AutoSchedule(Solver):
             result = engine.collect_pass(context.threads, context.seconds_left)
             kind = "collect"
         else:
-            tau = 0.0 if state["gap"] is None else self.IDLE * self._average(engine, state)
+            tau = 0.0 if state["gap"] is None else self._idle(engine, state)
             options = PassOptions(
                 tau=tau, tau_relative=self.SMO_DEPTH, prune=self.prune, mu=self.mu
             )
@@ -185,7 +185,7 @@ class AutoSchedule(Solver):
         full = state["made"] % self.full_every == 0 or context.slow_oracle
         state["made"] += 1
         options = PassOptions(
-            tau=self.IDLE * average,
+            tau=self._idle(engine, state),
             tau_relative=self.SMO_DEPTH,
             relaxation=self.relaxation,
             recombine=True,
@@ -203,6 +203,14 @@ class AutoSchedule(Solver):
         if not pays or result.cached_gap < self.ENOUGH * state["gap"]:
             state["left"] = 0
         return Step("cached", result)
+
+    def _idle(self, engine: Engine, state: dict[str, Any]) -> float:
+        """Violation ψ below which a block is left alone.
+
+        Without a constraint on the sum of its multipliers a block's gap may be far above its ψ or
+        below it, so that the average gap does not tell.
+        """
+        return self.IDLE * self._average(engine, state) if self.slack == "linear" else 0.0
 
     @staticmethod
     def _average(engine: Engine, state: dict[str, Any]) -> float:

@@ -23,6 +23,7 @@ It stops when no S_i has changed (line 13), or at the gap asked for.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -79,18 +80,23 @@ class NSlack(Solver):
     def step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass over the examples: lines 4 to 12 of Algorithm 1."""
         order = context.order(permute=False)
-        if self.schedule == "frequent":
-            total = _Total(engine.exact_pass(order, self._visit, context.seconds_left))
-            if (total.added or not state["optimal"]) and not total.interrupted:
-                state["optimal"] = self._optimise(engine, context, total)
-        else:
-            total = _Total()
-            for i in order:
-                result = engine.exact_pass(np.array([i], np.uint32), self._visit)
-                total.add(result)
-                if (result.added or not state["optimal"]) and not total.interrupted:
-                    state["optimal"] = self._optimise(engine, context, total)  # line 10
-        finished = total.added == 0 and state["optimal"] and not total.interrupted  # line 13
+        # Only a w that is optimal over S and that this pass did not move may be the last.
+        settled, total = state["optimal"], _Total()
+        clock = Deadline(context.seconds_left)
+        for group in [order] if self.schedule == "frequent" else np.split(order, len(order)):
+            state["optimal"] = False  # until all of S was optimised, whatever comes between
+            result = engine.exact_pass(group, self._visit, clock.left)
+            total.add(result)
+            if result.added or not settled:
+                if total.interrupted:
+                    break
+                state["optimal"] = self._optimise(engine, context, total, clock)  # line 10
+            else:
+                state["optimal"] = not result.interrupted
+            if total.interrupted or clock.over:
+                total.interrupted = True
+                break
+        finished = settled and total.added == 0 and not total.interrupted  # line 13
         totals = PassTotals(total.gap, total.gain, total.oracle_calls, total.interrupted)
         return Step("exact", totals, finished, f"no constraint is violated by {self.epsilon:g}")
 
@@ -101,7 +107,9 @@ class NSlack(Solver):
             tau_inner=self.tau * self.epsilon, epsilon=self.epsilon, prune=False, max_smo=10_000
         )
 
-    def _optimise(self, engine: Engine, context: Context, total: _Total) -> bool:
+    def _optimise(
+        self, engine: Engine, context: Context, total: _Total, clock: Deadline
+    ) -> bool:
         """Optimise the dual over all of S, from where it is; true if it was brought to its end.
 
         While constraints are still violated by far more than ε, so far need it not go.
@@ -118,7 +126,7 @@ class NSlack(Solver):
                 prune=False,
                 max_smo=10_000,
             )
-            result = engine.cached_pass(context.order(), options, context.seconds_left)
+            result = engine.cached_pass(context.order(), options, clock.left)
             total.gain += result.gain
             total.interrupted |= result.interrupted
             if result.interrupted:
@@ -136,15 +144,30 @@ class NSlack(Solver):
     FEW: ClassVar[int] = 20
 
 
+class Deadline:
+    """The time that is left for a pass, or None."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._end = None if seconds is None else time.perf_counter() + seconds
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left."""
+        return None if self._end is None else max(self._end - time.perf_counter(), 0.0)
+
+    @property
+    def over(self) -> bool:
+        """Whether time is up."""
+        return self._end is not None and time.perf_counter() > self._end
+
+
 class _Total:
     """The sum of several native passes."""
 
-    def __init__(self, first: PassResult | None = None) -> None:
+    def __init__(self) -> None:
         self.gap = self.gain = 0.0
         self.oracle_calls = self.added = 0
         self.interrupted = False
-        if first is not None:
-            self.add(first)
 
     def add(self, result: PassResult) -> None:
         self.gap += result.gap

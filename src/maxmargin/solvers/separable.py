@@ -41,6 +41,8 @@ def check_separable(engine: Engine, record: PassRecord) -> None:
     NotSeparableError
         With the examples whose constraints contradict each other the most.
     """
+    if engine.unbounded:
+        raise NotSeparableError(_text(engine, "a wrong output has all the features of the truth"))
     norm = math.sqrt(2 * engine.conjugate())
     mass = engine.C * engine.expected_loss()
     if mass > LONGEST * norm > 0:
@@ -66,7 +68,9 @@ def _feasible(engine: Engine) -> bool:
 
 
 def _text(engine: Engine, reason: str) -> str:
-    example, _, alpha, *_ = engine.planes()
+    example, loss, alpha, indptr, *_ = engine.planes()
+    if engine.unbounded:  # planes without features and with a loss
+        alpha = ((np.diff(indptr) == 0) & (loss > 0)).astype(float)
     mass = np.bincount(example, alpha)
     worst = np.argsort(-mass, kind="stable")[:5]
     names = ", ".join(str(i) for i in worst if mass[i] > 0)
