@@ -77,6 +77,21 @@ class PrimalHandle {
   SweepResult sweep(int threads, std::optional<double> seconds) {
     return visit([&](auto& p) { return run_polled(p.loop, seconds, [&] { return p.sweep(threads); }); });
   }
+  SweepResult find(int threads, std::optional<double> seconds) {
+    return visit([&](auto& p) { return run_polled(p.loop, seconds, [&] { return p.find(threads); }); });
+  }
+  nb::tuple shares(std::size_t groups) {
+    require(groups >= 1, "expected at least one group");
+    return visit([&](auto& p) {
+      require(p.size() <= ~std::uint32_t{0}, "too many weights");
+      auto shares = [&] {
+        nb::gil_scoped_release release;
+        return p.shares(groups);
+      }();
+      return nb::make_tuple(to_numpy(std::move(shares.loss)), to_numpy(std::move(shares.indptr)),
+                            to_numpy(std::move(shares.indices)), to_numpy(std::move(shares.values)));
+    });
+  }
   nb::tuple cuts(Array<double> least, int threads, std::optional<double> seconds) {
     require(least.shape(0) == problem_.n_examples(), "expected a bound for each example");
     return visit([&](auto& p) {
@@ -188,6 +203,8 @@ void bind_primal(nb::module_& m) {
       .def("state", &PrimalHandle::state)
       .def("restore", &PrimalHandle::restore, "state"_a)
       .def("sweep", &PrimalHandle::sweep, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("find", &PrimalHandle::find, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("shares", &PrimalHandle::shares, "groups"_a = 1)
       .def("cuts", &PrimalHandle::cuts, "least"_a, "threads"_a = 1, "seconds"_a = nb::none())
       .def("subgradient_pass", &PrimalHandle::subgradient_pass, "order"_a, "options"_a, "done"_a = 0.0, "seconds"_a = nb::none())
       .def("project", &PrimalHandle::project, "radius"_a)

@@ -2,7 +2,8 @@
 //
 //   hinge             Σ_i max_y F_i(y) at the present w
 //   sweep             every example's most violated output at one w, added up to one plane
-//   cuts              the same outputs as single planes, sparse
+//   find, shares      the same, with one sparse plane for each of some groups of examples
+//   cuts              the same outputs as single planes
 //   subgradient_pass  a stochastic subgradient step on each example, with decay, averaging and the
 //                     projection onto an L1 ball
 #pragma once
@@ -87,6 +88,36 @@ class Primal {
       accumulate(i, codes_[i], weight, plane_);
     }
     return result;
+  }
+
+  // The outputs of a sweep, without their plane.
+  SweepResult find(int threads) { return look(threads, true); }
+
+  // Σ_i weight_i Δf_i and Σ_i weight_i l_i of the outputs last found, for each of k groups: the
+  // examples in contiguous shares. Columns in no order.
+  struct Shares {
+    std::vector<double> loss;
+    std::vector<std::int64_t> indptr{0};
+    std::vector<std::uint32_t> indices;
+    std::vector<T> values;
+  };
+  Shares shares(std::size_t k) {
+    Shares shares;
+    make_delta();
+    for (std::size_t g = 0; g < k; ++g) {
+      double loss = 0.0;
+      const std::size_t n = codes_.size(), end = n * (g + 1) / k;
+      for (std::size_t i = n * g / k; i < end; ++i) {
+        const double weight = structure_.example_weight(i);
+        if (codes_[i].empty() || weight == 0.0) continue;
+        loss += weight * structure_.loss(i, codes_[i]);
+        accumulate(i, codes_[i], weight, *delta_);
+      }
+      delta_->drain(shares.indices, shares.values);
+      shares.loss.push_back(loss);
+      shares.indptr.push_back(std::int64_t(shares.indices.size()));
+    }
+    return shares;
   }
 
   // One row per example whose max F exceeds its entry of `least`, columns ascending.
@@ -252,10 +283,15 @@ class Primal {
 
   // Δf_i of a code: into delta_, at the places touched_, ascending.
   void difference(std::size_t i, CodeView code) {
-    if (!delta_) delta_ = std::make_unique<Weights<T>>(Weights<T>::recorder(w_.size()));
-    delta_->wipe();
+    make_delta();
     accumulate(i, code, 1.0, *delta_);
     delta_->places(touched_);
+  }
+
+  // An empty vector that knows where it is written.
+  void make_delta() {
+    if (!delta_) delta_ = std::make_unique<Weights<T>>(Weights<T>::recorder(w_.size()));
+    delta_->wipe();
   }
 
   void decay(double factor) {
