@@ -12,6 +12,10 @@ using nb::literals::operator""_a;
 
 namespace {
 
+// An array that is written to.
+template <class X>
+using Target = nb::ndarray<X, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 template <class X>
 std::span<const X> span_of(const Array<X>& array) {
   return {array.data(), array.shape(0)};
@@ -22,7 +26,7 @@ void require_finite(std::span<const double> values, const char* name) {
 }
 
 SimplexQpResult solve_qp(const double* gram, std::size_t stride, Array<std::uint32_t> group, Array<double> b, double C,
-                         nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> alpha, double tolerance, double kappa,
+                         Target<double> alpha, double tolerance, double kappa,
                          int max_rounds) {
   const std::size_t n = b.shape(0);
   require(group.shape(0) == n && alpha.shape(0) == n, "group, b and alpha must be of one length");
@@ -36,6 +40,13 @@ SimplexQpResult solve_qp(const double* gram, std::size_t stride, Array<std::uint
   nb::gil_scoped_release release;
   SimplexQp qp(gram, stride, span_of(group), span_of(b), kappa, C);
   return qp.solve(alpha.data(), tolerance, max_rounds);
+}
+
+template <class T>
+double blend_arrays(Array<T> a, Array<T> b, double share, Target<T> out) {
+  require(a.shape(0) == out.shape(0) && b.shape(0) == out.shape(0), "the arrays must be of one length");
+  nb::gil_scoped_release release;
+  return blend(a.data(), b.data(), share, out.data(), out.shape(0));
 }
 
 // A store of either precision.
@@ -82,17 +93,14 @@ class PlaneStoreHandle {
     });
   }
 
-  void combine(Array<double> alpha, nb::handle out, double scale, nb::handle other, double share) {
+  void combine(Array<double> alpha, nb::handle out) {
     visit([&](auto& s) {
       using T = value_t<decltype(s)>;
-      nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu> target;
-      Array<T> base;
+      Target<T> target;
       require(alpha.shape(0) == s.size(), "expected a multiplier for each plane");
       require(nb::try_cast(out, target, false) && target.shape(0) == s.n_weights(), "out does not fit the store");
-      const bool given = !other.is_none();
-      require(!given || (nb::try_cast(other, base, false) && base.shape(0) == s.n_weights()), "other does not fit the store");
       nb::gil_scoped_release release;
-      s.combine(alpha.data(), scale, given ? base.data() : nullptr, share, target.data());
+      s.combine(alpha.data(), target.data());
     });
   }
 
@@ -127,7 +135,7 @@ class PlaneStoreHandle {
   }
 
   SimplexQpResult solve(Array<std::uint32_t> group, Array<double> b, double C,
-                        nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> alpha, double tolerance, double kappa,
+                        Target<double> alpha, double tolerance, double kappa,
                         int max_rounds) {
     return visit([&](auto& s) {
       require(b.shape(0) == s.size(), "expected b for each plane");
@@ -170,17 +178,20 @@ void bind_planes(nb::module_& m) {
 
   m.def("solve_simplex_qp",
         [](Array<double, 2> gram, Array<std::uint32_t> group, Array<double> b, double C,
-           nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> alpha, double tolerance, double kappa, int max_rounds) {
+           Target<double> alpha, double tolerance, double kappa, int max_rounds) {
           require(gram.shape(0) == b.shape(0) && gram.shape(1) == b.shape(0), "the Gram matrix must be square, a row for each plane");
           return solve_qp(gram.data(), gram.shape(1), group, b, C, alpha, tolerance, kappa, max_rounds);
         },
         "gram"_a, "group"_a, "b"_a, "C"_a, "alpha"_a, "tolerance"_a, "kappa"_a = 1.0, "max_rounds"_a = 10000);
 
+  m.def("blend", &blend_arrays<float>, "a"_a, "b"_a, "share"_a, "out"_a.noconvert());
+  m.def("blend", &blend_arrays<double>, "a"_a, "b"_a, "share"_a, "out"_a.noconvert());
+
   nb::class_<PlaneStoreHandle>(m, "PlaneStore")
       .def(nb::init<std::size_t, bool>(), "n_weights"_a, "single"_a = true)
       .def("__len__", &PlaneStoreHandle::size)
       .def("add", &PlaneStoreHandle::add, "indptr"_a, "indices"_a, "values"_a)
-      .def("combine", &PlaneStoreHandle::combine, "alpha"_a, "out"_a, "scale"_a = 1.0, "other"_a = nb::none(), "share"_a = 0.0)
+      .def("combine", &PlaneStoreHandle::combine, "alpha"_a, "out"_a)
       .def("square", &PlaneStoreHandle::square, "alpha"_a)
       .def("multiply", &PlaneStoreHandle::multiply, "weights"_a)
       .def("keep", &PlaneStoreHandle::keep, "kept"_a)

@@ -80,6 +80,24 @@ class PrimalHandle {
   SweepResult find(int threads, std::optional<double> seconds) {
     return visit([&](auto& p) { return run_polled(p.loop, seconds, [&] { return p.find(threads); }); });
   }
+  void remember(std::size_t limit) {
+    visit([&](auto& p) { return p.remember(limit), 0; });
+  }
+  SweepResult recall(int threads, std::optional<double> seconds) {
+    return visit([&](auto& p) { return run_polled(p.loop, seconds, [&] { return p.recall(threads); }); });
+  }
+  nb::tuple cache() {
+    return visit([](auto& p) {
+      auto copy = p.cache.copy();
+      return nb::make_tuple(to_numpy(std::move(copy.example)), to_numpy(std::move(copy.size)), to_numpy(std::move(copy.codes)));
+    });
+  }
+  void restore_cache(Array<std::uint32_t> example, Array<std::uint32_t> size, Array<std::uint32_t> codes) {
+    visit([&](auto& p) {
+      p.cache.restore(*p.loop.first.ws, {example.data(), example.shape(0)}, {size.data(), size.shape(0)}, {codes.data(), codes.shape(0)});
+      return 0;
+    });
+  }
   nb::tuple shares(std::size_t groups) {
     require(groups >= 1, "expected at least one group");
     return visit([&](auto& p) {
@@ -204,6 +222,10 @@ void bind_primal(nb::module_& m) {
       .def("restore", &PrimalHandle::restore, "state"_a)
       .def("sweep", &PrimalHandle::sweep, "threads"_a = 1, "seconds"_a = nb::none())
       .def("find", &PrimalHandle::find, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("remember", &PrimalHandle::remember, "limit"_a)
+      .def("recall", &PrimalHandle::recall, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("cache", &PrimalHandle::cache)
+      .def("restore_cache", &PrimalHandle::restore_cache, "example"_a, "size"_a, "codes"_a)
       .def("shares", &PrimalHandle::shares, "groups"_a = 1)
       .def("cuts", &PrimalHandle::cuts, "least"_a, "threads"_a = 1, "seconds"_a = nb::none())
       .def("subgradient_pass", &PrimalHandle::subgradient_pass, "order"_a, "options"_a, "done"_a = 0.0, "seconds"_a = nb::none())

@@ -57,6 +57,23 @@ class Marks {
   std::vector<std::uint32_t> before_;
 };
 
+// out = a + share (b - a), where share 1 gives b itself; |out|².
+template <class T>
+double blend(const T* a, const T* b, double share, T* out, std::size_t n) {
+  const T s = T(share), rest = T(1.0 - share);
+  double parts[8] = {};
+  std::size_t j = 0;
+  const auto at = [&](std::size_t k) {
+    out[k] = rest * a[k] + s * b[k];
+    return double(out[k]) * double(out[k]);
+  };
+  for (; j + 8 <= n; j += 8) {
+    for (int k = 0; k < 8; ++k) parts[k] += at(j + std::size_t(k));
+  }
+  for (; j < n; ++j) parts[0] += at(j);
+  return std::accumulate(parts, parts + 8, 0.0);
+}
+
 template <class T>
 class PlaneStore {
  public:
@@ -87,19 +104,14 @@ class PlaneStore {
     }
   }
 
-  // out = scale Σ_p alpha_p a_p + share * other
-  void combine(const double* alpha, double scale, const T* other, double share, T* out) const {
-    const std::size_t n = n_weights();
-    if (other == nullptr || share == 0.0) {
-      std::fill(out, out + n, T(0));
-    } else {
-      for (std::size_t j = 0; j < n; ++j) out[j] = T(share) * other[j];
-    }
+  // out = Σ_p alpha_p a_p
+  void combine(const double* alpha, T* out) const {
+    std::fill(out, out + n_weights(), T(0));
     for (const Bundle& b : bundles_) {
       std::vector<T> coef(b.number.size());
       bool used = false;
       for (std::size_t k = 0; k < coef.size(); ++k) {
-        coef[k] = b.number[k] == kGone ? T(0) : T(scale * alpha[b.number[k]]);
+        coef[k] = b.number[k] == kGone ? T(0) : T(alpha[b.number[k]]);
         used = used || coef[k] != T(0);
       }
       if (!used) continue;

@@ -3,6 +3,7 @@
 //   hinge             Σ_i max_y F_i(y) at the present w
 //   sweep             every example's most violated output at one w, added up to one plane
 //   find, shares      the same, with one sparse plane for each of some groups of examples
+//   remember, recall  the same from the outputs that were found lately, without the oracle
 //   cuts              the same outputs as single planes
 //   subgradient_pass  a stochastic subgradient step on each example, with decay, averaging and the
 //                     projection onto an L1 ball
@@ -12,6 +13,7 @@
 
 #include "example_loop.hpp"
 #include "l1_ball.hpp"
+#include "output_cache.hpp"
 #include "weights.hpp"
 
 namespace mm {
@@ -43,7 +45,7 @@ template <class T>
 class Primal {
  public:
   explicit Primal(const Structure<T>& structure)
-      : loop(structure), structure_(structure), w_(structure.n_weights()), plane_(structure.n_weights()),
+      : loop(structure), cache(structure), structure_(structure), w_(structure.n_weights()), plane_(structure.n_weights()),
         value_(structure.n_examples()), codes_(structure.n_examples()) {}
 
   struct Lane {
@@ -51,6 +53,7 @@ class Primal {
     std::unique_ptr<typename Structure<T>::Workspace> ws;
   };
   ExampleLoop<T, Lane> loop;
+  OutputCache<T> cache;
 
   T* weights() { return w_.data(); }
   std::size_t size() const { return w_.size(); }
@@ -92,6 +95,19 @@ class Primal {
 
   // The outputs of a sweep, without their plane.
   SweepResult find(int threads) { return look(threads, true); }
+
+  // Put the outputs last found into the cache, which keeps so many for an example.
+  void remember(std::size_t limit) {
+    for (std::size_t i = 0; i < codes_.size(); ++i) cache.remember(*loop.first.ws, i, codes_[i], limit);
+  }
+  // find() among the outputs of the cache.
+  SweepResult recall(int threads) {
+    SweepResult result = loop.template run<SweepResult>(threads, [&](Lane& lane, std::size_t i, std::size_t, SweepResult&) {
+      value_[i] = cache.best(*lane.ws, i, w_.data(), codes_[i]);
+    });
+    add_up(result);
+    return result;
+  }
 
   // Σ_i weight_i Δf_i and Σ_i weight_i l_i of the outputs last found, for each of k groups: the
   // examples in contiguous shares. Columns in no order.
@@ -253,7 +269,7 @@ class Primal {
   std::size_t bytes() const {
     std::size_t total = (w_.size() * (delta_ ? 3 : 2) + sums_.size()) * sizeof(T) + support_.capacity() * sizeof(std::size_t) + listed_.size();
     for (const auto& code : codes_) total += code.capacity() * sizeof(Code);
-    return total;
+    return total + cache.bytes();
   }
 
  private:
@@ -269,9 +285,12 @@ class Primal {
       ++share.oracle_calls;
       if (!found.truth) ++share.violated;
     });
-    // In order, whatever the number of threads.
-    for (std::size_t i = 0; i < value_.size(); ++i) result.hinge += structure_.example_weight(i) * value_[i];
+    add_up(result);
     return result;
+  }
+  // In order, whatever the number of threads.
+  void add_up(SweepResult& result) const {
+    for (std::size_t i = 0; i < value_.size(); ++i) result.hinge += structure_.example_weight(i) * value_[i];
   }
 
   void accumulate(std::size_t i, CodeView code, double coef, Weights<T>& into) {

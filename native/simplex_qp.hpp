@@ -95,8 +95,9 @@ class SimplexQp {
       top = std::max(top, F_[k]);
       if (alpha_[k] > 0.0) low = std::min(low, F_[k]);
     }
-    // Sums of rounded numbers: less than nothing is nothing.
-    alpha_[0] = std::max(left, 0.0);
+    // A sum of rounded numbers. What is left of nothing must not count as mass on the truth: it would
+    // make the violation look large, and the group as good as solved.
+    alpha_[0] = left > 1e-12 * C_ ? left : 0.0;
     if (alpha_[0] > 0.0) low = std::min(low, 0.0);
     if (!(top - low > tolerance)) return 0;
     for (std::size_t k = 1; k < m; ++k) {

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from maxmargin.io.columns import read_columns
     from maxmargin.metrics import evaluate
     from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball
-    from maxmargin.solvers import LP, SAP, SDM, Certificate, ExtraGradient, History, Subgradient
+    from maxmargin.solvers import (
+        LP,
+        SAP,
+        SDM,
+        Certificate,
+        ExtraGradient,
+        History,
+        OneSlack,
+        Subgradient,
+    )
     from maxmargin.structures import Chain, Structure, StructureReport, check_structure
 
     __version__: str
@@ -44,6 +53,7 @@ __all__ = [
     "MaxMarginError",
     "ModelFormatError",
     "NotCompatibleError",
+    "OneSlack",
     "SequenceTagger",
     "StructuralSVM",
     "Structure",
@@ -76,7 +86,16 @@ _HOMES = {
     "io.columns": ("read_columns",),
     "metrics": ("evaluate",),
     "regularizers": ("L1", "L1Ball", "L2", "ElasticNet"),
-    "solvers": ("LP", "SAP", "SDM", "Certificate", "ExtraGradient", "History", "Subgradient"),
+    "solvers": (
+        "LP",
+        "SAP",
+        "SDM",
+        "Certificate",
+        "ExtraGradient",
+        "History",
+        "OneSlack",
+        "Subgradient",
+    ),
     "structures": ("Chain", "Structure", "StructureReport", "check_structure"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

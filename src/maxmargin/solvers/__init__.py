@@ -6,6 +6,7 @@ from maxmargin.solvers.base import Certificate, History, PassRecord, Solver
 from maxmargin.solvers.driver import SolveResult, solve
 from maxmargin.solvers.extragradient import ExtraGradient
 from maxmargin.solvers.lp import LP
+from maxmargin.solvers.one_slack import OneSlack
 from maxmargin.solvers.sap import SAP
 from maxmargin.solvers.sdm import SDM
 from maxmargin.solvers.subgradient import Subgradient
@@ -18,6 +19,7 @@ __all__ = [
     "Certificate",
     "ExtraGradient",
     "History",
+    "OneSlack",
     "PassRecord",
     "SolveResult",
     "Solver",
@@ -28,7 +30,7 @@ __all__ = [
 
 #: Solvers by the name that ``solver="..."`` takes.
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (SDM, SAP, Subgradient, LP, ExtraGradient)
+    solver.name: solver for solver in (SDM, SAP, Subgradient, LP, ExtraGradient, OneSlack)
 }
 
 

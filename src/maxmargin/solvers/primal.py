@@ -8,6 +8,8 @@ have a certificate as well, and the same driver.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,11 +44,25 @@ class PrimalMachine:
         self.regularizer = regularizer
         self.bound = 0.0  # all multipliers on the truths
         self.n_planes = 0
+        self.shown: NDArray[Any] | None = None  # the model, where it is not the last iterate
 
     @property
     def weights(self) -> Any:
-        """The present weights, as the native code reads them."""
-        return self.primal.weights
+        """The weights of the model, in the native layout."""
+        return self.primal.weights if self.shown is None else self.shown
+
+    @contextmanager
+    def _shown(self) -> Iterator[None]:
+        """Put the model in the place of the last iterate for a moment."""
+        if self.shown is None:
+            yield
+            return
+        last = self.primal.weights.copy()
+        self.primal.weights[:] = self.shown
+        try:
+            yield
+        finally:
+            self.primal.weights[:] = last
 
     def write(self, weights: NDArray[Any]) -> None:
         """Replace the weights."""
@@ -67,16 +83,19 @@ class PrimalMachine:
         return gain
 
     def objective(self, threads: int = 1) -> float:
-        """Return the primal at the present weights."""
-        return self.regularizer.penalty(self.weights) + self.C * self.primal.hinge(threads).hinge
+        """Return the primal at `weights`."""
+        with self._shown():
+            hinge = self.primal.hinge(threads).hinge
+        return self.regularizer.penalty(self.weights) + self.C * hinge
 
     def dual(self) -> float:
         """Return the best lower bound so far."""
         return self.bound
 
     def certify(self, threads: int = 1) -> tuple[float, float]:
-        """Return the primal of the present weights, in 8-byte arithmetic, and the best bound."""
-        hinge = self.primal.exact_hinge(threads)
+        """Return the primal of `weights`, in 8-byte arithmetic, and the best bound."""
+        with self._shown():
+            hinge = self.primal.exact_hinge(threads)
         return self.regularizer.penalty(self.weights) + self.C * hinge, self.bound
 
     def size(self) -> dict[str, int]:
