@@ -175,7 +175,9 @@ class OneSlack(PrimalSolver):
         n = context.n_examples
         done = not cached and self.epsilon > 0 and gap <= n * engine.C * self.epsilon
         totals = PassTotals(gap, gain, calls)
-        return Step("cached" if cached else "collect", totals, done, f"gap below n C {self.epsilon:g}")
+        return Step(
+            "cached" if cached else "collect", totals, done, f"gap below n C {self.epsilon:g}"
+        )
 
     def _move(self, engine: BundleMachine) -> float:
         """Go where a plane is wanted; return ‖w‖²."""
