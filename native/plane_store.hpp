@@ -46,12 +46,20 @@ class Marks {
   // Which of those that are marked it is.
   std::uint32_t place(std::uint32_t j) const {
     const std::uint64_t below = words_[j / 64] & ((std::uint64_t{1} << (j % 64)) - 1);
-    return before_[j / 64] + std::uint32_t(std::popcount(below));
+    return before_[j / 64] + count(below);
   }
   void clear() { std::fill(words_.begin(), words_.end(), 0); }
   std::size_t bytes() const { return words_.size() * 12; }
 
  private:
+  // std::popcount is a function call where the baseline has no instruction for it (x86-64).
+  static std::uint32_t count(std::uint64_t x) {
+    x -= x >> 1 & 0x5555555555555555;
+    x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
+    x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f;
+    return std::uint32_t(x * 0x0101010101010101 >> 56);
+  }
+
   std::size_t n_;
   std::vector<std::uint64_t> words_;
   std::vector<std::uint32_t> before_;
@@ -289,14 +297,18 @@ class PlaneStore {
     for (const std::uint32_t j : rows.indices) marks_.mark(j);
     marks_.list(b.column);
     b.begin.assign(b.column.size() + 1, 0);
-    for (const std::uint32_t j : rows.indices) ++b.begin[marks_.place(j) + 1];
+    std::vector<std::uint32_t> places(n);
+    for (std::size_t e = 0; e < n; ++e) {
+      places[e] = marks_.place(rows.indices[e]);
+      ++b.begin[places[e] + 1];
+    }
     std::partial_sum(b.begin.begin(), b.begin.end(), b.begin.begin());
     b.owner.resize(n);
     b.value.resize(n);
     std::vector<std::uint32_t> next(b.begin.begin(), b.begin.end() - 1);
     for (std::size_t k = 0; k < m; ++k) {
       for (std::int64_t e = rows.indptr[k]; e < rows.indptr[k + 1]; ++e) {
-        const std::uint32_t place = next[marks_.place(rows.indices[e])]++;
+        const std::uint32_t place = next[places[std::size_t(e)]]++;
         b.owner[place] = std::uint32_t(k);
         b.value[place] = rows.values[e];
       }

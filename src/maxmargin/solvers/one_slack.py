@@ -5,8 +5,8 @@ Problem (OP4 of the paper, with sums in the place of means: C here is its C/n)::
     min_w  ½‖w‖² + C ξ      s.t.  Σ_i w·Δf_i(ŷ_i) >= Σ_i l_i(ŷ_i) - ξ      for all (ŷ_1, ..., ŷ_n)
 
 Paper: Joachims, Finley and Yu, "Cutting-Plane Training of Structural SVMs", Machine Learning 77,
-2009, Algorithm 3, margin rescaling (line numbers below are those of Algorithm 3), with the constraint
-cache of its section 5.2 (Algorithm 5) and the removal of inactive planes.
+2009, Algorithm 3, margin rescaling (line numbers below are its own), with a cache of constraints
+and the removal of inactive planes as in that paper.
 
 Beyond the paper, each measured (``docs/architecture.md``):
 
@@ -18,15 +18,15 @@ about it. ``stabilize`` chooses where the oracle is asked:
     Minimization", JMLR 2009): the best w so far, the centre, moves to the lowest primal met on the
     way to the minimiser, and the plane is found a little beyond it.
 ``"proximal"``
-    A proximal bundle method (Do and Artières, "Regularized Bundle Methods for Convex and Non-Convex
-    Risks", JMLR 2012; Kiwiel): the program has the additional term μ/2 ‖w - centre‖². A lower primal
-    is a descent step: the centre moves and μ falls. Else it is a null step, and μ rises.
+    A proximal bundle method (see Do and Artières, "Regularized Bundle Methods for Convex and
+    Non-Convex Risks", JMLR 2012): the program has the additional term μ/2 ‖w - centre‖². A lower
+    primal is a descent step: the centre moves and μ falls. Else it is a null step, and μ rises.
 ``"none"``
     Algorithm 3 as printed.
 
-*Several cuts a sweep.* With ``cuts = k`` the examples form k groups, each with a slack and a plane of
-its own (k = 1: the paper; k = n would be the n-slack problem). The relaxed problem is tighter, and
-its program has k blocks.
+*Several cuts a sweep.* With ``cuts = k`` the examples form k groups, each with a slack and a plane
+of its own (k = 1: the paper; k = n would be the n-slack problem). The relaxed problem is tighter,
+and its program has k blocks.
 
 The certificate's lower bound is the program's dual; the model is the w with the lowest primal.
 """
@@ -99,7 +99,7 @@ class OneSlack(PrimalSolver):
 
     #: The program is solved to this share of the gap, and to that of the bound.
     DEPTH: ClassVar[tuple[float, float]] = (0.1, 1e-3)
-    #: A plane from the cache is taken if it is violated by this share of what the oracle last found,
+    #: A plane from the cache is taken if it is violated by this share of the oracle's last one,
     PAYS: ClassVar[float] = 0.5
     #: and at most so many times in a row.
     CACHED: ClassVar[int] = 10

@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._native import Problem, SubgradientOptions, aligned_array
 from maxmargin.regularizers import L2, L1Ball, Regularizer
