@@ -129,8 +129,19 @@ class BundleMachine(PrimalMachine):
 
     def maximize(self, tolerance: float) -> float:
         """Solve the relaxed problem to a gap; return by how much the bound rose."""
-        self.store.solve(self.group, self.loss, self.C, self.alpha, tolerance)
+        self._solve(self.loss, self.alpha, tolerance)
         return self.raise_bound(self.dual_value(self.alpha))
+
+    def _solve(
+        self,
+        linear: NDArray[np.float64],
+        alpha: NDArray[np.float64],
+        tolerance: float,
+        kappa: float = 1.0,
+    ) -> None:
+        # Any α is a bound: a program that converges badly must not keep Ctrl-C waiting.
+        rounds = 1000 if self.groups > 1 else 10
+        self.store.solve(self.group, linear, self.C, alpha, tolerance, kappa, rounds)
 
     def aim(self) -> None:
         """Point the target at the minimiser of the relaxed problem."""
@@ -145,7 +156,7 @@ class BundleMachine(PrimalMachine):
         rest = mu / (1 + mu)
         linear = self.loss - rest * self.store.multiply(self.weights)
         alpha = self.alpha.copy()
-        self.store.solve(self.group, linear, self.C, alpha, tolerance, 1 - rest)
+        self._solve(linear, alpha, tolerance, 1 - rest)
         self.idle[alpha > 0] = -1  # needed, whatever the program without the term says
         self.store.combine(alpha, self.target)
         blend(self.weights, self.target, 1 - rest, self.target)
