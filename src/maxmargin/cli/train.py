@@ -170,7 +170,7 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         "--solver",
         default="sdm",
         metavar="NAME",
-        help="algorithm: sdm (default), sap, subgradient, lp, extragradient",
+        help="algorithm: sdm (default), sap, subgradient, lp, extragradient, oneslack",
     )
     group.add_argument(
         "--max-passes", type=at_least(1), default=1000, metavar="N", help="most passes"
