@@ -22,6 +22,7 @@ nb::object view(T* data, std::size_t n, nb::handle owner) {
 class PrimalHandle {
   Problem& problem_;
   Formulated formulated_;
+  double unsure_ = 0.0;  // of the last exact_hinge
   std::variant<std::unique_ptr<Primal<float>>, std::unique_ptr<Primal<double>>> primal_;
 
   template <class F>
@@ -46,6 +47,7 @@ class PrimalHandle {
   }
 
   const Problem* problem() const { return &problem_; }
+  double unsure() const { return unsure_; }
 
   // The factors of C.
   nb::object example_weights() {
@@ -75,10 +77,45 @@ class PrimalHandle {
       }
       return 0;
     });
-    return run_polled(wide.loop, std::nullopt, [&] { return wide.hinge(threads); }).hinge;
+    const SweepResult result = run_polled(wide.loop, std::nullopt, [&] { return wide.hinge(threads); });
+    unsure_ = result.unsure;
+    return result.hinge;
   }
   SweepResult sweep(int threads, std::optional<double> seconds) {
     return visit([&](auto& p) { return run_polled(p.loop, seconds, [&] { return p.sweep(threads); }); });
+  }
+  SweepResult find(int threads, std::optional<double> seconds) {
+    return visit([&](auto& p) { return run_polled(p.loop, seconds, [&] { return p.find(threads); }); });
+  }
+  void remember(std::size_t limit) {
+    visit([&](auto& p) { return p.remember(limit), 0; });
+  }
+  SweepResult recall(int threads, std::optional<double> seconds) {
+    return visit([&](auto& p) { return run_polled(p.loop, seconds, [&] { return p.recall(threads); }); });
+  }
+  nb::tuple cache() {
+    return visit([](auto& p) {
+      auto copy = p.cache.copy();
+      return nb::make_tuple(to_numpy(std::move(copy.example)), to_numpy(std::move(copy.size)), to_numpy(std::move(copy.codes)));
+    });
+  }
+  void restore_cache(Array<std::uint32_t> example, Array<std::uint32_t> size, Array<std::uint32_t> codes) {
+    visit([&](auto& p) {
+      p.cache.restore(*p.loop.first.ws, {example.data(), example.shape(0)}, {size.data(), size.shape(0)}, {codes.data(), codes.shape(0)});
+      return 0;
+    });
+  }
+  nb::tuple shares(std::size_t groups) {
+    require(groups >= 1, "expected at least one group");
+    return visit([&](auto& p) {
+      require(p.size() <= ~std::uint32_t{0}, "too many weights");
+      auto shares = [&] {
+        nb::gil_scoped_release release;
+        return p.shares(groups);
+      }();
+      return nb::make_tuple(to_numpy(std::move(shares.loss)), to_numpy(std::move(shares.indptr)),
+                            to_numpy(std::move(shares.indices)), to_numpy(std::move(shares.values)));
+    });
   }
   nb::tuple cuts(Array<double> least, int threads, std::optional<double> seconds) {
     require(least.shape(0) == problem_.n_examples(), "expected a bound for each example");
@@ -191,6 +228,12 @@ void bind_primal(nb::module_& m) {
       .def("state", &PrimalHandle::state)
       .def("restore", &PrimalHandle::restore, "state"_a)
       .def("sweep", &PrimalHandle::sweep, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("find", &PrimalHandle::find, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("remember", &PrimalHandle::remember, "limit"_a)
+      .def("recall", &PrimalHandle::recall, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("cache", &PrimalHandle::cache)
+      .def("restore_cache", &PrimalHandle::restore_cache, "example"_a, "size"_a, "codes"_a)
+      .def("shares", &PrimalHandle::shares, "groups"_a = 1)
       .def("cuts", &PrimalHandle::cuts, "least"_a, "threads"_a = 1, "seconds"_a = nb::none())
       .def("subgradient_pass", &PrimalHandle::subgradient_pass, "order"_a, "options"_a, "done"_a = 0.0, "seconds"_a = nb::none())
       .def("project", &PrimalHandle::project, "radius"_a)
@@ -199,6 +242,7 @@ void bind_primal(nb::module_& m) {
       .def("average", &PrimalHandle::average)
       .def_prop_ro("example_weights", &PrimalHandle::example_weights)
       .def("solves", [](const PrimalHandle& self, const Problem& problem) { return self.problem() == &problem; }, "problem"_a)
+      .def_prop_ro("unsure", &PrimalHandle::unsure)
       .def_prop_ro("nbytes", &PrimalHandle::bytes)
       .def_prop_ro("weights", &PrimalHandle::weights)
       .def_prop_ro("plane", &PrimalHandle::plane);

@@ -2,7 +2,9 @@
 //
 //   hinge             Σ_i max_y F_i(y) at the present w
 //   sweep             every example's most violated output at one w, added up to one plane
-//   cuts              the same outputs as single planes, sparse
+//   find, shares      the same, with one sparse plane for each of some groups of examples
+//   remember, recall  the same from the outputs that were found lately, without the oracle
+//   cuts              the same outputs as single planes
 //   subgradient_pass  a stochastic subgradient step on each example, with decay, averaging and the
 //                     projection onto an L1 ball
 #pragma once
@@ -11,11 +13,13 @@
 
 #include "example_loop.hpp"
 #include "l1_ball.hpp"
+#include "output_cache.hpp"
 #include "weights.hpp"
 
 namespace mm {
 
 struct SweepResult {
+  double unsure = 0.0;  // by how much an oracle may have missed its best output, at most
   double loss = 0.0;    // Σ of the weights of examples times l_i(ŷ_i)
   double hinge = 0.0;   // Σ of max F, in the same weights
   std::int64_t oracle_calls = 0, violated = 0;
@@ -27,6 +31,7 @@ struct SweepResult {
     oracle_calls += other.oracle_calls;
     violated += other.violated;
     interrupted = interrupted || other.interrupted;
+    unsure = std::max(unsure, other.unsure);
   }
 };
 
@@ -42,7 +47,7 @@ template <class T>
 class Primal {
  public:
   explicit Primal(const Structure<T>& structure)
-      : loop(structure), structure_(structure), w_(structure.n_weights()), plane_(structure.n_weights()),
+      : loop(structure), cache(structure), structure_(structure), w_(structure.n_weights()), plane_(structure.n_weights()),
         value_(structure.n_examples()), codes_(structure.n_examples()) {}
 
   struct Lane {
@@ -50,6 +55,7 @@ class Primal {
     std::unique_ptr<typename Structure<T>::Workspace> ws;
   };
   ExampleLoop<T, Lane> loop;
+  OutputCache<T> cache;
 
   T* weights() { return w_.data(); }
   std::size_t size() const { return w_.size(); }
@@ -87,6 +93,49 @@ class Primal {
       accumulate(i, codes_[i], weight, plane_);
     }
     return result;
+  }
+
+  // The outputs of a sweep, without their plane.
+  SweepResult find(int threads) { return look(threads, true); }
+
+  // Put the outputs last found into the cache, which keeps so many for an example.
+  void remember(std::size_t limit) {
+    for (std::size_t i = 0; i < codes_.size(); ++i) cache.remember(*loop.first.ws, i, codes_[i], limit);
+  }
+  // find() among the outputs of the cache.
+  SweepResult recall(int threads) {
+    SweepResult result = loop.template run<SweepResult>(threads, [&](Lane& lane, std::size_t i, std::size_t, SweepResult&) {
+      value_[i] = cache.best(*lane.ws, i, w_.data(), codes_[i]);
+    });
+    add_up(result);
+    return result;
+  }
+
+  // Σ_i weight_i Δf_i and Σ_i weight_i l_i of the outputs last found, for each of k groups: the
+  // examples in contiguous shares. Columns in no order.
+  struct Shares {
+    std::vector<double> loss;
+    std::vector<std::int64_t> indptr{0};
+    std::vector<std::uint32_t> indices;
+    std::vector<T> values;
+  };
+  Shares shares(std::size_t k) {
+    Shares shares;
+    make_delta();
+    for (std::size_t g = 0; g < k; ++g) {
+      double loss = 0.0;
+      const std::size_t n = codes_.size(), end = n * (g + 1) / k;
+      for (std::size_t i = n * g / k; i < end; ++i) {
+        const double weight = structure_.example_weight(i);
+        if (codes_[i].empty() || weight == 0.0) continue;
+        loss += weight * structure_.loss(i, codes_[i]);
+        accumulate(i, codes_[i], weight, *delta_);
+      }
+      delta_->drain(shares.indices, shares.values);
+      shares.loss.push_back(loss);
+      shares.indptr.push_back(std::int64_t(shares.indices.size()));
+    }
+    return shares;
   }
 
   // One row per example whose max F exceeds its entry of `least`, columns ascending.
@@ -222,7 +271,7 @@ class Primal {
   std::size_t bytes() const {
     std::size_t total = (w_.size() * (delta_ ? 3 : 2) + sums_.size()) * sizeof(T) + support_.capacity() * sizeof(std::size_t) + listed_.size();
     for (const auto& code : codes_) total += code.capacity() * sizeof(Code);
-    return total;
+    return total + cache.bytes();
   }
 
  private:
@@ -231,6 +280,7 @@ class Primal {
     SweepResult result = loop.template run<SweepResult>(threads, [&](Lane& lane, std::size_t i, std::size_t, SweepResult& share) {
       const Found found = structure_.oracle(*lane.ws, i, w_.data());
       value_[i] = found.upper();
+      share.unsure = std::max(share.unsure, value_[i] - std::max(found.F, 0.0));
       if (keep) {
         codes_[i].clear();
         if (!found.truth) codes_[i].assign(lane.ws->code.begin(), lane.ws->code.end());
@@ -238,9 +288,12 @@ class Primal {
       ++share.oracle_calls;
       if (!found.truth) ++share.violated;
     });
-    // In order, whatever the number of threads.
-    for (std::size_t i = 0; i < value_.size(); ++i) result.hinge += structure_.example_weight(i) * value_[i];
+    add_up(result);
     return result;
+  }
+  // In order, whatever the number of threads.
+  void add_up(SweepResult& result) const {
+    for (std::size_t i = 0; i < value_.size(); ++i) result.hinge += structure_.example_weight(i) * value_[i];
   }
 
   void accumulate(std::size_t i, CodeView code, double coef, Weights<T>& into) {
@@ -252,10 +305,15 @@ class Primal {
 
   // Δf_i of a code: into delta_, at the places touched_, ascending.
   void difference(std::size_t i, CodeView code) {
-    if (!delta_) delta_ = std::make_unique<Weights<T>>(Weights<T>::recorder(w_.size()));
-    delta_->wipe();
+    make_delta();
     accumulate(i, code, 1.0, *delta_);
     delta_->places(touched_);
+  }
+
+  // An empty vector that knows where it is written.
+  void make_delta() {
+    if (!delta_) delta_ = std::make_unique<Weights<T>>(Weights<T>::recorder(w_.size()));
+    delta_->wipe();
   }
 
   void decay(double factor) {

@@ -107,6 +107,15 @@ class Weights {
       if (w_[j] != T(0)) out.push_back(j);
     }
   }
+  // Move the entries that are not zero behind others, in the order of their first writing.
+  void drain(std::vector<std::uint32_t>& places, std::vector<T>& values) {
+    for (const std::size_t j : touched_) {
+      if (w_[j] == T(0)) continue;  // or listed before
+      places.push_back(std::uint32_t(j));
+      values.push_back(std::exchange(w_[j], T(0)));
+    }
+    touched_.clear();
+  }
   void wipe() {
     for (const std::size_t j : touched_) w_[j] = T(0);
     touched_.clear();

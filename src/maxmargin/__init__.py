@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ExtraGradient,
         History,
         NSlack,
+        OneSlack,
         Subgradient,
     )
     from maxmargin.structures import Chain, Structure, StructureReport, check_structure
@@ -61,6 +62,7 @@ __all__ = [
     "NSlack",
     "NotCompatibleError",
     "NotSeparableError",
+    "OneSlack",
     "SequenceTagger",
     "StructuralSVM",
     "Structure",
@@ -106,6 +108,7 @@ _HOMES = {
         "ExtraGradient",
         "History",
         "NSlack",
+        "OneSlack",
         "Subgradient",
     ),
     "structures": ("Chain", "Structure", "StructureReport", "check_structure"),

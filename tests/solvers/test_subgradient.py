@@ -179,7 +179,7 @@ def test_every_pass_ends_in_the_ball(project, dtype):
 
         def end_pass(self, record, engine):
             norms.append(np.abs(engine.weights.astype(float)).sum())
-            assert engine.averaged is None
+            assert engine.shown is None
 
     solver = Subgradient(project=project, step_size=1.0)
     run(instance, solver, max_passes=20, dtype=dtype, callbacks=[Watch()])

@@ -43,9 +43,7 @@ def read_columns(
     OSError
         If the file cannot be read.
     """
-    return parse_columns(
-        read_bytes(path), name_of(path), separator=separator, comment=comment
-    )
+    return parse_columns(read_bytes(path), name_of(path), separator=separator, comment=comment)
 
 
 def parse_columns(

@@ -12,6 +12,7 @@ from maxmargin.solvers.driver import SolveResult, solve
 from maxmargin.solvers.extragradient import ExtraGradient
 from maxmargin.solvers.lp import LP
 from maxmargin.solvers.nslack import NSlack
+from maxmargin.solvers.one_slack import OneSlack
 from maxmargin.solvers.sap import SAP
 from maxmargin.solvers.sdm import SDM
 from maxmargin.solvers.subgradient import Subgradient
@@ -26,6 +27,7 @@ __all__ = [
     "ExtraGradient",
     "History",
     "NSlack",
+    "OneSlack",
     "PassRecord",
     "SolveResult",
     "Solver",
@@ -36,7 +38,8 @@ __all__ = [
 
 #: Solvers by the name that ``solver="..."`` takes.
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (SDM, SAP, NSlack, BCFW, Subgradient, LP, ExtraGradient)
+    solver.name: solver
+    for solver in (SDM, SAP, NSlack, OneSlack, BCFW, Subgradient, LP, ExtraGradient)
 }
 
 

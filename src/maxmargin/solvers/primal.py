@@ -8,6 +8,8 @@ have a certificate as well, and the same driver.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,19 +36,45 @@ class PrimalMachine:
         Ω.
     single : bool
         Whether weights are 4-byte.
+    rescale : str
+        What the loss scales: "margin", "slack" or "none".
     """
 
-    def __init__(self, problem: Problem, C: float, regularizer: Regularizer, single: bool) -> None:
-        self.primal = Primal(problem, single)
+    def __init__(
+        self,
+        problem: Problem,
+        C: float,
+        regularizer: Regularizer,
+        single: bool,
+        *,
+        rescale: str = "margin",
+    ) -> None:
+        self.primal = Primal(problem, single, rescale)
+        self.rescale = rescale
+        self.unsure = 0.0  # by how much an oracle may have missed its best output, when certified
         self.C = C
         self.regularizer = regularizer
         self.bound = 0.0  # all multipliers on the truths
         self.n_planes = 0
+        self.shown: NDArray[Any] | None = None  # the model, where it is not the last iterate
 
     @property
     def weights(self) -> Any:
-        """The present weights, as the native code reads them."""
-        return self.primal.weights
+        """The weights of the model, in the native layout."""
+        return self.primal.weights if self.shown is None else self.shown
+
+    @contextmanager
+    def _shown(self) -> Iterator[None]:
+        """Put the model in the place of the last iterate for a moment."""
+        if self.shown is None:
+            yield
+            return
+        last = self.primal.weights.copy()
+        self.primal.weights[:] = self.shown
+        try:
+            yield
+        finally:
+            self.primal.weights[:] = last
 
     def write(self, weights: NDArray[Any]) -> None:
         """Replace the weights."""
@@ -67,16 +95,20 @@ class PrimalMachine:
         return gain
 
     def objective(self, threads: int = 1) -> float:
-        """Return the primal at the present weights."""
-        return self.regularizer.penalty(self.weights) + self.C * self.primal.hinge(threads).hinge
+        """Return the primal at `weights`."""
+        with self._shown():
+            hinge = self.primal.hinge(threads).hinge
+        return self.regularizer.penalty(self.weights) + self.C * hinge
 
     def dual(self) -> float:
         """Return the best lower bound so far."""
         return self.bound
 
     def certify(self, threads: int = 1) -> tuple[float, float]:
-        """Return the primal of the present weights, in 8-byte arithmetic, and the best bound."""
-        hinge = self.primal.exact_hinge(threads)
+        """Return the primal of `weights`, in 8-byte arithmetic, and the best bound."""
+        with self._shown():
+            hinge = self.primal.exact_hinge(threads)
+        self.unsure = self.primal.unsure
         return self.regularizer.penalty(self.weights) + self.C * hinge, self.bound
 
     def size(self) -> dict[str, int]:

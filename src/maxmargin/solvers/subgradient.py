@@ -29,13 +29,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._native import Problem, SubgradientOptions, aligned_array
 from maxmargin.regularizers import L2, L1Ball, Regularizer
@@ -47,24 +44,18 @@ __all__ = ["Subgradient"]
 
 
 class SubgradientMachine(PrimalMachine):
-    """Weights, the running mean of the planes met, and the average of the iterates if kept."""
+    """Weights, and the running mean of the planes met; shown is the average of the iterates."""
 
     def __init__(self, problem: Problem, C: float, regularizer: Regularizer, single: bool) -> None:
         super().__init__(problem, C, regularizer, single)
         self.mean = np.zeros_like(self.primal.weights)  # Σ_i Δf_i of the mean outputs
         self.mean_loss = 0.0
-        self.averaged: NDArray[Any] | None = None
 
     def begin(self) -> None:
         """Start averages anew; the mean of the planes are multipliers for any objective."""
-        self.averaged = None
+        self.shown = None
         self.primal.forget_average()
         self.offer(self.C * self.mean, self.C * self.mean_loss)
-
-    @property
-    def weights(self) -> Any:
-        """The average of the iterates where it is kept, else the last one."""
-        return self.primal.weights if self.averaged is None else self.averaged
 
     def take_plane(self, loss: float, share: float) -> float:
         """Move the mean towards the last pass's plane; return by how much the bound rose."""
@@ -74,39 +65,16 @@ class SubgradientMachine(PrimalMachine):
 
     def take_average(self) -> None:
         """Take note of the present average."""
-        if self.averaged is None:
+        if self.shown is None:
             single = self.mean.dtype == np.float32
-            self.averaged = aligned_array(self.mean.size, single)
-        self.averaged[:] = self.primal.average()
-
-    @contextmanager
-    def _shown(self) -> Iterator[None]:
-        """Put the average in the place of the last iterate for a moment."""
-        if self.averaged is None:
-            yield
-            return
-        last = self.primal.weights.copy()
-        self.primal.weights[:] = self.averaged
-        try:
-            yield
-        finally:
-            self.primal.weights[:] = last
-
-    def objective(self, threads: int = 1) -> float:
-        """Return the primal at `weights`."""
-        with self._shown():
-            return super().objective(threads)
-
-    def certify(self, threads: int = 1) -> tuple[float, float]:
-        """Return the primal of `weights`, in 8-byte arithmetic, and the best bound."""
-        with self._shown():
-            return super().certify(threads)
+            self.shown = aligned_array(self.mean.size, single)
+        self.shown[:] = self.primal.average()
 
     def state(self) -> dict[str, Any]:
         """Return arrays for a checkpoint."""
         more = {"mean": self.mean, "mean_loss": np.array([self.mean_loss])}
-        if self.averaged is not None:
-            more["averaged"] = np.array(self.averaged)
+        if self.shown is not None:
+            more["averaged"] = np.array(self.shown)
         return {**super().state(), **more}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -116,7 +84,7 @@ class SubgradientMachine(PrimalMachine):
         averaged = read_array(state, "averaged", n) if "averaged" in state else None
         super().restore(state)
         self.mean[:], self.mean_loss = mean, float(loss[0])
-        self.averaged = None
+        self.shown = None
         if averaged is not None:
             self.take_average()
             self.weights[:] = averaged

@@ -1,0 +1,363 @@
+// Planes that are sums over many examples: sparse vectors a_p with their Gram matrix.
+//
+// Planes that came at about the same time lie together in a bundle, column by column, so that they
+// share the walk over memory:
+//
+//   column [n]          the weights that any plane of the bundle touches, ascending
+//   begin  [n + 1]      where the entries of a column begin
+//   owner, value [nnz]  which plane of the bundle, ascending, and a_p there
+//
+// What comes in is a bundle of its own; the last two become one while the last is not much smaller
+// than the one before it. So there are few bundles, and an entry is moved a logarithmic number of
+// times.
+//
+// gram [size][size] = a_p·a_q in 8-byte arithmetic, made when planes come in: their columns are
+// marked in a set of bits over all weights (`Marks`), and each bundle is walked once. Planes are
+// numbered in the order in which they came; dropping some renumbers the rest. No result depends on
+// how planes are bundled: sums go over columns or over planes in ascending order.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "common.hpp"
+
+namespace mm {
+
+// A set of columns that knows how many of them lie before each: an eighth of the memory of an array
+// of places, and walked in ascending order it is read in order too.
+class Marks {
+ public:
+  explicit Marks(std::size_t n) : n_(n), words_((n + 63) / 64), before_(words_.size()) {}
+
+  std::size_t size() const { return n_; }
+  void mark(std::uint32_t j) { words_[j / 64] |= std::uint64_t{1} << (j % 64); }
+  // All that are marked, ascending; from now on place() can be asked.
+  void list(std::vector<std::uint32_t>& columns) {
+    for (std::size_t word = 0; word < words_.size(); ++word) {
+      before_[word] = std::uint32_t(columns.size());
+      for (std::uint64_t bits = words_[word]; bits != 0; bits &= bits - 1) {
+        columns.push_back(std::uint32_t(word * 64 + std::size_t(std::countr_zero(bits))));
+      }
+    }
+  }
+  bool has(std::uint32_t j) const { return (words_[j / 64] >> (j % 64) & 1) != 0; }
+  // Which of those that are marked it is.
+  std::uint32_t place(std::uint32_t j) const {
+    const std::uint64_t below = words_[j / 64] & ((std::uint64_t{1} << (j % 64)) - 1);
+    return before_[j / 64] + count(below);
+  }
+  void clear() { std::fill(words_.begin(), words_.end(), 0); }
+  std::size_t bytes() const { return words_.size() * 12; }
+
+ private:
+  // std::popcount is a function call where the baseline has no instruction for it (x86-64).
+  static std::uint32_t count(std::uint64_t x) {
+    x -= x >> 1 & 0x5555555555555555;
+    x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
+    x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f;
+    return std::uint32_t(x * 0x0101010101010101 >> 56);
+  }
+
+  std::size_t n_;
+  std::vector<std::uint64_t> words_;
+  std::vector<std::uint32_t> before_;
+};
+
+// out = a + share (b - a), where share 1 gives b itself; |out|².
+template <class T>
+double blend(const T* a, const T* b, double share, T* out, std::size_t n) {
+  const T s = T(share), rest = T(1.0 - share);
+  double parts[8] = {};
+  std::size_t j = 0;
+  const auto at = [&](std::size_t k) {
+    out[k] = rest * a[k] + s * b[k];
+    return double(out[k]) * double(out[k]);
+  };
+  for (; j + 8 <= n; j += 8) {
+    for (int k = 0; k < 8; ++k) parts[k] += at(j + std::size_t(k));
+  }
+  for (; j < n; ++j) parts[0] += at(j);
+  return std::accumulate(parts, parts + 8, 0.0);
+}
+
+template <class T>
+class PlaneStore {
+ public:
+  explicit PlaneStore(std::size_t n_weights) : marks_(n_weights) {}
+
+  std::size_t size() const { return size_; }
+  std::size_t n_weights() const { return marks_.size(); }
+  std::size_t stride() const { return stride_; }
+  const double* gram() const { return gram_.data(); }
+
+  // Sparse rows, their columns distinct and in any order.
+  struct Rows {
+    std::span<const std::int64_t> indptr;
+    std::span<const std::uint32_t> indices;
+    std::span<const T> values;
+  };
+  void add(const Rows& rows) {
+    Bundle fresh = bundle(rows);
+    const std::size_t before = size_, m = fresh.number.size();
+    resize(before + m);
+    for (const Bundle& old : bundles_) cross(old, fresh);
+    cross(fresh, fresh);
+    marks_.clear();
+    bundles_.push_back(std::move(fresh));
+    while (bundles_.size() > 1 && 2 * bundles_.back().owner.size() >= bundles_.end()[-2].owner.size()) {
+      bundles_.end()[-2] = merged(bundles_.end()[-2], bundles_.back());
+      bundles_.pop_back();
+    }
+  }
+
+  // out = Σ_p alpha_p a_p
+  void combine(const double* alpha, T* out) const {
+    std::fill(out, out + n_weights(), T(0));
+    for (const Bundle& b : bundles_) {
+      std::vector<T> coef(b.number.size());
+      bool used = false;
+      for (std::size_t k = 0; k < coef.size(); ++k) {
+        coef[k] = b.number[k] == kGone ? T(0) : T(alpha[b.number[k]]);
+        used = used || coef[k] != T(0);
+      }
+      if (!used) continue;
+      for (std::size_t c = 0; c < b.column.size(); ++c) {
+        T sum = out[b.column[c]];
+        for (std::uint32_t e = b.begin[c]; e < b.begin[c + 1]; ++e) sum += coef[b.owner[e]] * b.value[e];
+        out[b.column[c]] = sum;
+      }
+    }
+  }
+
+  // |Σ_p alpha_p a_p|²
+  double square(const double* alpha) const {
+    double sum = 0.0;
+    for (std::size_t p = 0; p < size_; ++p) {
+      if (alpha[p] == 0.0) continue;
+      const double* row = gram_.data() + p * stride_;
+      for (std::size_t q = 0; q < size_; ++q) sum += alpha[p] * alpha[q] * row[q];
+    }
+    return sum;
+  }
+
+  // products[p] = a_p·w
+  void multiply(const T* w, double* products) const {
+    std::fill(products, products + size_, 0.0);
+    for (const Bundle& b : bundles_) {
+      std::vector<double> sums(b.number.size());
+      for (std::size_t c = 0; c < b.column.size(); ++c) {
+        const double x = double(w[b.column[c]]);
+        for (std::uint32_t e = b.begin[c]; e < b.begin[c + 1]; ++e) sums[b.owner[e]] += x * double(b.value[e]);
+      }
+      for (std::size_t k = 0; k < sums.size(); ++k) {
+        if (b.number[k] != kGone) products[b.number[k]] = sums[k];
+      }
+    }
+  }
+
+  // Drop the planes whose entry is zero.
+  void keep(const std::uint8_t* kept) {
+    std::vector<std::uint32_t> renumbered(size_, kGone);
+    std::size_t n = 0;
+    for (std::size_t p = 0; p < size_; ++p) {
+      if (kept[p] != 0) renumbered[p] = std::uint32_t(n++);
+    }
+    for (std::size_t p = 0; p < size_; ++p) {
+      if (kept[p] == 0) continue;
+      const double* from = gram_.data() + p * stride_;
+      double* to = gram_.data() + renumbered[p] * stride_;
+      for (std::size_t q = 0; q < size_; ++q) {
+        if (kept[q] != 0) to[renumbered[q]] = from[q];
+      }
+    }
+    size_ = n;
+    for (Bundle& b : bundles_) {
+      for (std::uint32_t& p : b.number) p = p == kGone ? kGone : renumbered[p];
+      b.compact();
+    }
+    std::erase_if(bundles_, [](const Bundle& b) { return b.number.empty(); });
+  }
+
+  // All planes, as add() takes them; columns ascending.
+  struct Copy {
+    std::vector<std::int64_t> indptr;
+    std::vector<std::uint32_t> indices;
+    std::vector<T> values;
+  };
+  Copy planes() const {
+    Copy copy;
+    copy.indptr.assign(size_ + 1, 0);
+    each([&](std::uint32_t p, std::uint32_t, T) { ++copy.indptr[p + 1]; });
+    std::partial_sum(copy.indptr.begin(), copy.indptr.end(), copy.indptr.begin());
+    copy.indices.resize(std::size_t(copy.indptr.back()));
+    copy.values.resize(copy.indices.size());
+    std::vector<std::int64_t> next(copy.indptr.begin(), copy.indptr.end() - 1);
+    each([&](std::uint32_t p, std::uint32_t column, T value) {
+      copy.indices[std::size_t(next[p])] = column;
+      copy.values[std::size_t(next[p]++)] = value;
+    });
+    return copy;
+  }
+
+  std::size_t bytes() const {
+    std::size_t total = marks_.bytes() + gram_.capacity() * sizeof(double);
+    for (const Bundle& b : bundles_) total += b.column.size() * 8 + b.owner.size() * (sizeof(T) + 4);
+    return total;
+  }
+
+ private:
+  static constexpr std::uint32_t kGone = ~std::uint32_t{0};
+
+  struct Bundle {
+    std::vector<std::uint32_t> column, begin, owner;
+    std::vector<T> value;
+    std::vector<std::uint32_t> number;  // of each plane of the bundle, kGone if it was dropped
+
+    // Take the entries of dropped planes out once they are half of the planes.
+    void compact() {
+      const std::size_t gone = std::size_t(std::count(number.begin(), number.end(), kGone));
+      if (gone == 0 || 2 * gone < number.size()) return;
+      std::vector<std::uint32_t> place(number.size(), kGone), left;
+      for (std::size_t k = 0; k < number.size(); ++k) {
+        if (number[k] == kGone) continue;
+        place[k] = std::uint32_t(left.size());
+        left.push_back(number[k]);
+      }
+      std::size_t columns = 0, entries = 0;
+      for (std::size_t c = 0; c < column.size(); ++c) {
+        const std::uint32_t from = begin[c], to = begin[c + 1];
+        const std::size_t first = entries;
+        for (std::uint32_t e = from; e < to; ++e) {
+          if (place[owner[e]] == kGone) continue;
+          owner[entries] = place[owner[e]];
+          value[entries++] = value[e];
+        }
+        if (entries == first) continue;
+        column[columns] = column[c];
+        begin[columns++] = std::uint32_t(first);
+      }
+      column.resize(columns);
+      begin.resize(columns + 1);
+      begin[columns] = std::uint32_t(entries);
+      owner.resize(entries);
+      value.resize(entries);
+      for (auto* array : {&column, &begin, &owner}) array->shrink_to_fit();
+      value.shrink_to_fit();
+      number = std::move(left);
+    }
+  };
+
+  // f(plane, column, value) for all entries of planes that are there.
+  template <class F>
+  void each(F&& f) const {
+    for (const Bundle& b : bundles_) {
+      for (std::size_t c = 0; c < b.column.size(); ++c) {
+        for (std::uint32_t e = b.begin[c]; e < b.begin[c + 1]; ++e) {
+          if (b.number[b.owner[e]] != kGone) f(b.number[b.owner[e]], b.column[c], b.value[e]);
+        }
+      }
+    }
+  }
+
+  static Bundle merged(const Bundle& a, const Bundle& b) {
+    Bundle both;
+    both.number = a.number;
+    both.number.insert(both.number.end(), b.number.begin(), b.number.end());
+    const std::size_t n = a.owner.size() + b.owner.size();
+    both.column.reserve(a.column.size() + b.column.size());
+    both.begin.reserve(a.column.size() + b.column.size() + 1);
+    both.owner.reserve(n);
+    both.value.reserve(n);
+    const auto take = [&](const Bundle& from, std::size_t c, std::size_t shift) {
+      for (std::uint32_t e = from.begin[c]; e < from.begin[c + 1]; ++e) {
+        both.owner.push_back(from.owner[e] + std::uint32_t(shift));
+        both.value.push_back(from.value[e]);
+      }
+    };
+    std::size_t i = 0, j = 0;
+    while (i < a.column.size() || j < b.column.size()) {
+      const std::uint32_t x = i < a.column.size() ? a.column[i] : kGone, y = j < b.column.size() ? b.column[j] : kGone;
+      both.column.push_back(std::min(x, y));
+      both.begin.push_back(std::uint32_t(both.owner.size()));
+      if (x <= y) take(a, i++, 0);
+      if (y <= x) take(b, j++, a.number.size());
+    }
+    both.begin.push_back(std::uint32_t(both.owner.size()));
+    both.column.shrink_to_fit();
+    both.begin.shrink_to_fit();
+    return both;
+  }
+
+  // Sort the entries by column; its columns stay marked.
+  Bundle bundle(const Rows& rows) {
+    Bundle b;
+    const std::size_t n = rows.indices.size(), m = rows.indptr.size() - 1;
+    for (const std::uint32_t j : rows.indices) marks_.mark(j);
+    marks_.list(b.column);
+    b.begin.assign(b.column.size() + 1, 0);
+    std::vector<std::uint32_t> places(n);
+    for (std::size_t e = 0; e < n; ++e) {
+      places[e] = marks_.place(rows.indices[e]);
+      ++b.begin[places[e] + 1];
+    }
+    std::partial_sum(b.begin.begin(), b.begin.end(), b.begin.begin());
+    b.owner.resize(n);
+    b.value.resize(n);
+    std::vector<std::uint32_t> next(b.begin.begin(), b.begin.end() - 1);
+    for (std::size_t k = 0; k < m; ++k) {
+      for (std::int64_t e = rows.indptr[k]; e < rows.indptr[k + 1]; ++e) {
+        const std::uint32_t place = next[places[std::size_t(e)]]++;
+        b.owner[place] = std::uint32_t(k);
+        b.value[place] = rows.values[e];
+      }
+    }
+    b.number.resize(m);
+    std::iota(b.number.begin(), b.number.end(), std::uint32_t(size_));
+    return b;
+  }
+
+  // Products of all planes of a kept bundle with all of the fresh one, whose columns are marked.
+  void cross(const Bundle& old, const Bundle& fresh) {
+    const std::size_t m = fresh.number.size(), n = old.number.size();
+    std::vector<double> sums(n * m);
+    for (std::size_t c = 0; c < old.column.size(); ++c) {
+      if (!marks_.has(old.column[c])) continue;
+      const std::uint32_t place = marks_.place(old.column[c]);
+      const std::uint32_t first = fresh.begin[place], last = fresh.begin[place + 1];
+      for (std::uint32_t f = first; f < last; ++f) {
+        double* row = sums.data() + fresh.owner[f] * n;
+        const double x = double(fresh.value[f]);
+        for (std::uint32_t e = old.begin[c]; e < old.begin[c + 1]; ++e) row[old.owner[e]] += x * double(old.value[e]);
+      }
+    }
+    for (std::size_t k = 0; k < n; ++k) {
+      if (old.number[k] == kGone) continue;
+      for (std::size_t l = 0; l < m; ++l) {
+        gram_[old.number[k] * stride_ + fresh.number[l]] = sums[l * n + k];
+        gram_[fresh.number[l] * stride_ + old.number[k]] = sums[l * n + k];
+      }
+    }
+  }
+
+  void resize(std::size_t n) {
+    if (n > stride_) {
+      const std::size_t wider = std::max(n, stride_ + stride_ / 2 + 16);
+      std::vector<double> larger(wider * wider);
+      for (std::size_t p = 0; p < size_; ++p) {
+        std::copy_n(gram_.data() + p * stride_, size_, larger.data() + p * wider);
+      }
+      gram_ = std::move(larger);
+      stride_ = wider;
+    }
+    size_ = n;
+  }
+
+  Marks marks_;  // the columns of the bundle that comes in
+  std::vector<Bundle> bundles_;
+  std::vector<double> gram_;
+  std::size_t size_ = 0, stride_ = 0;
+};
+
+}  // namespace mm
