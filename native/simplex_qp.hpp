@@ -104,7 +104,7 @@ class SimplexQp {
       const double* row = gram_ + members[k - 1] * stride_;
       for (std::size_t l = 1; l < m; ++l) local_[k * m + l] = row[members[l - 1]];
     }
-    const int steps = smo(m, local_.data(), m, kappa_, 0.0, std::max(tolerance, depth * (top - low)), kMaxSteps,
+    const int steps = smo(m, local_.data(), m, kappa_, 0.0, 0.0, std::max(tolerance, depth * (top - low)), kMaxSteps,
                           alpha_.data(), F_.data());
     for (std::size_t k = 1; k < m; ++k) {
       const std::uint32_t p = members[k - 1];

@@ -420,7 +420,7 @@ def test_an_interrupt_keeps_the_model(stabilize):
         ({"cache": -1}, "cache must be a whole number of at least 0"),
         ({"prune_after": 0}, "prune_after must be a whole number of at least 1"),
         ({"stabilize": "level"}, "stabilize must be one of 'search', 'proximal', 'none'"),
-        ({"rescale": "slack"}, "rescale must be one of 'margin'"),
+        ({"rescale": "both"}, "rescale must be one of 'margin'"),
         ({"epsilon": -1.0}, "epsilon must be non-negative"),
         ({"mu": np.nan}, "mu must be non-negative"),
         ({"beyond": 0.0}, "beyond must lie above 0"),
