@@ -40,7 +40,7 @@ class Chain final : public Structure<T> {
     std::int32_t from;  // the cell chosen before this one, -1: none
   };
 
-  struct Scratch final : Base::Workspace {
+  struct Scratch : Base::Workspace {
     AlignedArray<T> S, D;          // [T][Lp] scores, forward scores
     AlignedArray<T> lower, upper;  // [Lp] bounds on the transitions of each label
     AlignedArray<T> steps;         // [T][L][Lp] transitions into each token, with pair features
@@ -53,6 +53,8 @@ class Chain final : public Structure<T> {
     std::vector<Code> cells;       // index
     TokenGramBuilder gram_builder;
     SparseScratch sparse;          // gram of long planes
+    std::vector<std::uint32_t> first, second;  // tokens of two planes, as the kernel knows them
+    std::vector<double> block;     // and their inner products
 
     void reserve(std::size_t tokens, std::size_t Lp) {
       if (S.size() >= tokens * Lp) return;
@@ -107,9 +109,12 @@ class Chain final : public Structure<T> {
 
   std::unique_ptr<typename Base::Workspace> workspace() const override {
     auto ws = std::make_unique<Scratch>();
-    ws->lower.reset(Lp_);
-    ws->upper.reset(Lp_);
+    prepare(*ws);
     return ws;
+  }
+  void prepare(Scratch& ws) const {
+    ws.lower.reset(Lp_);
+    ws.upper.reset(Lp_);
   }
 
   void weights_changed(typename Base::Workspace& base) const override {
@@ -318,7 +323,9 @@ class Chain final : public Structure<T> {
     Scratch& ws = static_cast<Scratch&>(base);
     std::size_t kept = 0;
     for (const CodeView plane : planes) kept += plane.size();
-    if (!has_pairs() && data_.length(i) <= kLongestGram && pair_work(a.size(), kept) <= feature_work(a.size(), kept)) {
+    if (data_.kernel != nullptr) {
+      data_.length(i) <= kLongestGram ? gram_by_pairs(ws, i, a, planes, row) : gram_by_kernel(ws, i, a, planes, row);
+    } else if (!has_pairs() && data_.length(i) <= kLongestGram && pair_work(a.size(), kept) <= feature_work(a.size(), kept)) {
       gram_by_pairs(ws, i, a, planes, row);
     } else {
       gram_by_features(ws, i, a, planes, row);
@@ -326,6 +333,7 @@ class Chain final : public Structure<T> {
   }
 
   double gram_work(CodeView added, CodeView kept) const override {
+    if (data_.kernel != nullptr) return pair_work(added.size(), kept.size());
     return std::min(pair_work(added.size(), kept.size()), feature_work(added.size(), kept.size()));
   }
 
@@ -500,21 +508,47 @@ class Chain final : public Structure<T> {
 
   void gram_by_pairs(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
                      double* row) const {
-    const std::int32_t* truth = data_.labels + data_.offsets[i];
     const float* G = token_gram(ws, i);
+    gram_of_pairs(ws, i, a, planes, row, [](CodeView) {}, [&](std::size_t p, std::size_t q, CodeView b) {
+      const std::size_t t = a[p] >> label_bits_, s = b[q] >> label_bits_;
+      return double(G[triangle(std::max(s, t)) + std::min(s, t)]);
+    });
+  }
+
+  // The same for sequences that keep no inner products: those of each pair of planes anew.
+  void gram_by_kernel(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
+                      double* row) const {
+    const auto name = [&](CodeView plane, std::vector<std::uint32_t>& tokens) {
+      tokens.clear();
+      for (const Code c : plane) tokens.push_back(data_.indices[std::size_t(data_.offsets[i]) + (c >> label_bits_)]);
+    };
+    name(a, ws.first);
+    const auto load = [&](CodeView b) {
+      name(b, ws.second);
+      ws.block.resize(a.size() * b.size());
+      data_.kernel->block(ws.first, ws.second, ws.block.data());
+    };
+    gram_of_pairs(ws, i, a, planes, row, load, [&](std::size_t p, std::size_t q, CodeView b) { return ws.block[p * b.size() + q]; });
+  }
+
+  // With product(p, q, b), the inner product of the tokens of a[p] and b[q], after load(b).
+  template <class Load, class Product>
+  void gram_of_pairs(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
+                     double* row, Load&& load, Product&& product) const {
+    const std::int32_t* truth = data_.labels + data_.offsets[i];
     const std::size_t edge0 = data_.row_transition() * Lp_;
     ws.edge.resize((L_ + 2) * Lp_);
     for_edges(i, a, [&](std::size_t j, double sign) { ws.edge[j - edge0] += sign; });
     for (std::size_t k = 0; k < planes.size(); ++k) {
       double sum = 0.0;
-      for (const Code cb : planes[k]) {
-        const std::size_t s = cb >> label_bits_;
-        const std::uint32_t lb = label_of(cb), ys = std::uint32_t(truth[s]);
-        for (const Code ca : a) {
-          const std::size_t t = ca >> label_bits_;
-          const std::uint32_t la = label_of(ca), yt = std::uint32_t(truth[t]);
+      const CodeView b = planes[k];
+      load(b);
+      for (std::size_t q = 0; q < b.size(); ++q) {
+        const std::uint32_t lb = label_of(b[q]), ys = std::uint32_t(truth[b[q] >> label_bits_]);
+        for (std::size_t p = 0; p < a.size(); ++p) {
+          const std::uint32_t la = label_of(a[p]), yt = std::uint32_t(truth[a[p] >> label_bits_]);
           const int shared = (yt == ys) - (yt == lb) - (la == ys) + (la == lb);
-          if (shared != 0) sum += shared * double(G[triangle(std::max(s, t)) + std::min(s, t)]);
+          if (shared != 0) sum += shared * product(p, q, b);
         }
       }
       for_edges(i, planes[k], [&](std::size_t j, double sign) { sum += sign * ws.edge[j - edge0]; });

@@ -83,7 +83,7 @@ class Engine {
 
   Engine(const Structure<T>& structure, double C, bool factored, Link link = {})
       : loop(structure), structure_(structure), C_(C), factored_(factored),
-        weights_(structure.n_weights(), link, structure.row_size()), parts_(structure.n_examples()),
+        weights_(structure.n_weights(), link, structure.row_size(), structure.maps_weights()), parts_(structure.n_examples()),
         hinge_(structure.n_examples()) {}
 
   std::size_t n_examples() const { return parts_.size(); }
@@ -144,7 +144,7 @@ class Engine {
     for (const double h : hinge_) hinge += h;  // in order, whatever the number of threads
     if (result.interrupted) {
       result.gap = std::nan("");
-    } else if (weights_.identity()) {
+    } else if (weights_.linear()) {
       result.gap = C_ * (loss_ + hinge) - 2.0 * dual_;
     } else {
       // Ω(w) is not Ω*(u); both are summed anew, and with them the dual.
@@ -223,6 +223,7 @@ class Engine {
   template <class U>
   void rebuild(const Structure<U>& structure, Weights<U>& weights) const {
     weights.clear();
+    weights.set_sums_only(true);
     auto ws = structure.workspace();
     std::vector<CodeView> views;
     std::vector<double> coef;
@@ -234,6 +235,8 @@ class Engine {
         structure.accumulate(*ws, i, part.index, views, coef.data(), weights);
       }
     }
+    weights.set_sums_only(false);
+    if (weights.mapped()) structure.map_weights(weights);
   }
 
   // Warm start under another C: u is linear in it.
@@ -404,7 +407,7 @@ class Engine {
     // Where most weights stay zero the dual is far flatter than that, so the share of the curvature
     // that the last step met is taken, and a step that went too far is taken back. (With a
     // cost-to-move of β the model is the paper's: w moves with u while β rests.)
-    const bool exact_model = weights_.identity(), adaptive = !exact_model && !weights_.lagging();
+    const bool exact_model = weights_.linear(), adaptive = !exact_model && !weights_.lagging();
     const double curvature = C * double(part.stiffness) / (weights_.link().rho2 * options.relaxation);
     const int steps = smo(m, part.set.gram(), part.set.stride(), curvature, options.mu,
                           std::max(options.tau_inner, options.tau_relative * (top - low)),
@@ -417,6 +420,10 @@ class Engine {
       const double delta = alpha[k] - lane.before[k];
       linear += delta * lane.coef[k];
       bend += options.relaxation * delta * (lane.coef[k] - F[k] - options.mu * delta);
+    }
+    if (weights_.mapped() && bends_up(part, lane.before.data(), bend, C)) {
+      std::copy(lane.before.begin(), lane.before.end(), alpha);
+      throw IndefiniteKernel();
     }
     double share = 1.0;
     if (linear < 0.5 * bend) {
@@ -434,6 +441,7 @@ class Engine {
     part.set.views(lane.views);
     weights_.take_change();
     structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.coef.data(), weights_);
+    result.work += structure_.update_work(part.index);
     double gain = C * share * (linear - 0.5 * share * bend);
     if (!exact_model) {
       gain = C_ * (loss_ - before_loss) - weights_.take_change();
@@ -461,6 +469,18 @@ class Engine {
     ++result.solved;
     if (options.prune) prune(lane, i, part, [&](std::size_t k) { return alpha[k] > 0.0; });
     return true;
+  }
+
+  // Does the dual bend upwards along the step that was made, by more than rounding can tell? It
+  // does so with a kernel that is none.
+  static bool bends_up(const Part<T>& part, const double* before, double bend, double C) {
+    if (bend >= 0.0) return false;
+    double scale = 0.0;
+    for (std::size_t k = 0; k < part.set.size(); ++k) {
+      const double delta = part.set.alpha()[k] - before[k];
+      scale += delta * delta * std::abs(double(part.set.gram()[k * part.set.stride() + k]));
+    }
+    return bend < -1e-5 * C * scale;
   }
 
   template <class Keep>

@@ -9,6 +9,7 @@ namespace mm {
 void bind_chain(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
 void bind_items(nanobind::module_& m);
+void bind_kernel(nanobind::module_& m);
 void bind_primal(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 void bind_words(nanobind::module_& m);
@@ -28,6 +29,7 @@ NB_MODULE(_native, m) {
   mm::bind_chain(m);
   mm::bind_engine(m);
   mm::bind_items(m);
+  mm::bind_kernel(m);
   mm::bind_primal(m);
   mm::bind_text(m);
   mm::bind_words(m);
