@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from maxmargin.metrics import evaluate
     from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball
     from maxmargin.solvers import LP, SAP, SDM, Certificate, ExtraGradient, History, Subgradient
-    from maxmargin.structures import Chain, Structure, StructureReport, check_structure
+    from maxmargin.structures import Chain, Kernel, Structure, StructureReport, check_structure
 
     __version__: str
 
@@ -40,6 +40,7 @@ __all__ = [
     "ExtraGradient",
     "FileFormatError",
     "History",
+    "Kernel",
     "L1Ball",
     "MaxMarginError",
     "ModelFormatError",
@@ -77,7 +78,7 @@ _HOMES = {
     "metrics": ("evaluate",),
     "regularizers": ("L1", "L1Ball", "L2", "ElasticNet"),
     "solvers": ("LP", "SAP", "SDM", "Certificate", "ExtraGradient", "History", "Subgradient"),
-    "structures": ("Chain", "Structure", "StructureReport", "check_structure"),
+    "structures": ("Chain", "Kernel", "Structure", "StructureReport", "check_structure"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
