@@ -146,8 +146,6 @@ class PythonKernel final : public TokenKernel {
   }
   std::size_t size() const override { return size_; }
   bool thread_safe() const override { return false; }
-  double row_work() const override { return 1e5 + 50.0 * double(size_); }
-  double entry_work() const override { return 1e4; }
   std::uint64_t fingerprint() const override { return 0; }
 
   void rows(Tokens which, double* out) const override { block(which, all_, out); }

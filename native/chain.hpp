@@ -134,8 +134,31 @@ class Chain final : public Structure<T> {
   Found oracle(typename Base::Workspace& base, std::size_t i, const T* w) const override {
     Scratch& ws = static_cast<Scratch&>(base);
     load_all(ws, i, w);
+    if (data_.length(i) == 1) return oracle_of_one(ws, i, edges(w));
     load_steps(ws, i, edges(w), w + data_.row_pair() * Lp_);
     return oracle_loaded(ws, i, edges(w));
+  }
+
+  // One token has no transitions: this is a choice among classes, without bounds or Viterbi.
+  Found oracle_of_one(Scratch& ws, std::size_t i, const Edges<T>& edge) const {
+    augment(ws, i);
+    const T* S = ws.S.data();
+    const auto score = [&](std::size_t l) { return (S[l] + edge.start[l]) + edge.end[l]; };
+    const std::size_t truth = std::size_t(data_.labels[data_.offsets[i]]);
+    std::size_t best = 0;
+    T top = score(0);
+    for (std::size_t l = 1; l < L_; ++l) {
+      const T x = score(l);
+      if (x > top) top = x, best = l;
+    }
+    ws.code.clear();
+    Found found;
+    found.truth = best == truth;
+    if (found.truth) return found;
+    ws.code.push_back(static_cast<Code>(best));
+    const auto gained = [&](const T* row) { return double(row[best]) - double(row[truth]); };
+    found.F = gained(S) + gained(edge.start) + gained(edge.end);
+    return found;
   }
 
   // The oracle, with the scores of all labels in ws.S.
@@ -321,6 +344,7 @@ class Chain final : public Structure<T> {
   void gram(typename Base::Workspace& base, std::size_t i, CodeView a,
             std::span<const CodeView> planes, double* row) const override {
     Scratch& ws = static_cast<Scratch&>(base);
+    if (data_.length(i) == 1) return gram_of_one(ws, i, a, planes, row);
     std::size_t kept = 0;
     for (const CodeView plane : planes) kept += plane.size();
     if (data_.kernel != nullptr) {
@@ -506,17 +530,27 @@ class Chain final : public Structure<T> {
     return 10.0 * (features_per_token_ + double(data_.n_dense)) * double(2 * added + kept);
   }
 
+  // Planes of one token share the truth, and its label if that is the same too: each time with the
+  // token's features, a start and an end.
+  void gram_of_one(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
+                   double* row) const {
+    const double own = double(*token_gram(ws, i)) + 2.0;
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      row[k] = planes[k].empty() || a.empty() ? 0.0 : planes[k][0] == a[0] ? 2.0 * own : own;
+    }
+  }
+
   void gram_by_pairs(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
                      double* row) const {
     const float* G = token_gram(ws, i);
-    gram_of_pairs(ws, i, a, planes, row, [](CodeView) {}, [&](std::size_t p, std::size_t q, CodeView b) {
-      const std::size_t t = a[p] >> label_bits_, s = b[q] >> label_bits_;
+    gram_of_pairs(ws, i, a, planes, row, [](CodeView) {}, [G](std::size_t t, std::size_t s, const double*) {
       return double(G[triangle(std::max(s, t)) + std::min(s, t)]);
     });
   }
 
-  // The same for sequences that keep no inner products: those of each pair of planes anew.
-  void gram_by_kernel(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
+  // The same for sequences that keep no inner products: those of each pair of planes anew. (Rare, and
+  // kept apart: within gram() it takes the registers of the loops above.)
+  [[gnu::noinline]] void gram_by_kernel(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
                       double* row) const {
     const auto name = [&](CodeView plane, std::vector<std::uint32_t>& tokens) {
       tokens.clear();
@@ -526,12 +560,13 @@ class Chain final : public Structure<T> {
     const auto load = [&](CodeView b) {
       name(b, ws.second);
       ws.block.resize(a.size() * b.size());
-      data_.kernel->block(ws.first, ws.second, ws.block.data());
+      data_.kernel->block(ws.second, ws.first, ws.block.data());
     };
-    gram_of_pairs(ws, i, a, planes, row, load, [&](std::size_t p, std::size_t q, CodeView b) { return ws.block[p * b.size() + q]; });
+    gram_of_pairs(ws, i, a, planes, row, load, [](std::size_t, std::size_t, const double* entry) { return *entry; });
   }
 
-  // With product(p, q, b), the inner product of the tokens of a[p] and b[q], after load(b).
+  // With product(t, s, entry), the inner product of tokens t of a and s of b, after load(b), which
+  // may put them into ws.block, [b][a].
   template <class Load, class Product>
   void gram_of_pairs(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
                      double* row, Load&& load, Product&& product) const {
@@ -541,14 +576,17 @@ class Chain final : public Structure<T> {
     for_edges(i, a, [&](std::size_t j, double sign) { ws.edge[j - edge0] += sign; });
     for (std::size_t k = 0; k < planes.size(); ++k) {
       double sum = 0.0;
-      const CodeView b = planes[k];
-      load(b);
-      for (std::size_t q = 0; q < b.size(); ++q) {
-        const std::uint32_t lb = label_of(b[q]), ys = std::uint32_t(truth[b[q] >> label_bits_]);
-        for (std::size_t p = 0; p < a.size(); ++p) {
-          const std::uint32_t la = label_of(a[p]), yt = std::uint32_t(truth[a[p] >> label_bits_]);
+      load(planes[k]);
+      const double* entry = ws.block.data();
+      for (const Code cb : planes[k]) {
+        const std::size_t s = cb >> label_bits_;
+        const std::uint32_t lb = label_of(cb), ys = std::uint32_t(truth[s]);
+        for (const Code ca : a) {
+          const std::size_t t = ca >> label_bits_;
+          const std::uint32_t la = label_of(ca), yt = std::uint32_t(truth[t]);
           const int shared = (yt == ys) - (yt == lb) - (la == ys) + (la == lb);
-          if (shared != 0) sum += shared * product(p, q, b);
+          if (shared != 0) sum += shared * product(t, s, entry);
+          ++entry;
         }
       }
       for_edges(i, planes[k], [&](std::size_t j, double sign) { sum += sign * ws.edge[j - edge0]; });

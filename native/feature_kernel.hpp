@@ -72,12 +72,6 @@ class FeatureKernel final : public TokenKernel {
   }
 
   std::size_t size() const override { return tokens_.n; }
-  double row_work() const override {
-    return 2.0 * postings_per_row_ + double(tokens_.n) * (double(tokens_.n_dense) + exp_work());
-  }
-  double entry_work() const override {
-    return 4.0 * double(tokens_.indices.size()) / double(std::max<std::size_t>(tokens_.n, 1)) + double(tokens_.n_dense) + exp_work();
-  }
   std::uint64_t fingerprint() const override { return fingerprint_; }
 
   void rows(Tokens which, double* out) const override {
@@ -103,18 +97,11 @@ class FeatureKernel final : public TokenKernel {
     float value;
   };
 
-  double exp_work() const { return function_.kind == KernelFunction::Kind::kRbf ? 50.0 : 2.0; }
-
   void invert() {
     if (tokens_.indptr.empty()) return;
     starts_.assign(tokens_.n_sparse + 1, 0);
     for (const std::uint32_t f : tokens_.indices) ++starts_[f + 1];
-    double squares = 0.0;
-    for (std::size_t f = 0; f < tokens_.n_sparse; ++f) {
-      squares += double(starts_[f + 1]) * double(starts_[f + 1]);
-      starts_[f + 1] += starts_[f];
-    }
-    postings_per_row_ = squares / double(std::max<std::size_t>(tokens_.n, 1));
+    for (std::size_t f = 0; f < tokens_.n_sparse; ++f) starts_[f + 1] += starts_[f];
     postings_.resize(tokens_.indices.size());
     std::vector<std::size_t> at(starts_.begin(), starts_.end());
     for (std::size_t t = 0; t < tokens_.n; ++t) {
@@ -170,7 +157,6 @@ class FeatureKernel final : public TokenKernel {
   std::vector<double> columns_;         // dense features, [n_dense][n]
   std::vector<std::size_t> starts_;     // of each sparse feature in postings_
   std::vector<Posting> postings_;
-  double postings_per_row_ = 0.0;
 };
 
 // Entries of a matrix that somebody else computed.
@@ -181,8 +167,6 @@ class MatrixKernel final : public TokenKernel {
       : matrix_(matrix), side_(side), place_(std::move(place)), fingerprint_(fingerprint) {}
 
   std::size_t size() const override { return place_.size(); }
-  double row_work() const override { return 2.0 * double(size()); }
-  double entry_work() const override { return 5.0; }
   std::uint64_t fingerprint() const override { return fingerprint_; }
 
   void rows(Tokens which, double* out) const override {

@@ -87,7 +87,6 @@ class KernelChain final : public Structure<T> {
 
   void accumulate(Workspace& base, std::size_t i, CodeView index, std::span<const CodeView> planes,
                   const double* coef, Weights<T>& weights) const override {
-    if (weights.sums_only()) return chain_.accumulate(base, i, index, planes, coef, weights);
     Scratch& ws = static_cast<Scratch&>(base);
     if (ws.change == nullptr) ws.change = std::make_unique<Weights<T>>(Weights<T>::recorder(n_weights()));
     ws.change->wipe();  // a step that failed may have left something
@@ -104,17 +103,17 @@ class KernelChain final : public Structure<T> {
         ws.tokens.push_back(static_cast<std::uint32_t>(j / Lp));
       }
     }
-    spread(ws, change, weights.data(), true);
+    if (!weights.sums_only()) spread(ws, change, weights.data(), true);
   }
 
-  // A step changes whole rows of w for each token of the part.
+  // A step changes whole rows of w for each token of the part. (Rows of k that were not in the cache
+  // are not counted: the schedule, and with it the result, would depend on the size of the cache.)
   double update_work(CodeView index) const override {
     double tokens = 0.0;
     CellReader reader(index, true);
     for (CellToken t; reader.next(t);) ++tokens;
     const double vectors = double(row_size() * sizeof(T)) / 32.0;
-    const double kept = double(cache_.capacity()) / double(std::max<std::size_t>(kernel_.size(), 1));
-    return tokens * (2.0 * vectors * double(kernel_.size()) + (1.0 - kept) * kernel_.row_work());
+    return tokens * 2.0 * vectors * double(kernel_.size());
   }
 
   void map_weights(Weights<T>& weights) const override {

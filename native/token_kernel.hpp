@@ -25,10 +25,6 @@ class TokenKernel {
   // May several threads ask at once?
   virtual bool thread_safe() const { return true; }
 
-  // About how many processor cycles one row and one entry of a block take.
-  virtual double row_work() const = 0;
-  virtual double entry_work() const = 0;
-
   // A hash of the data and of what the kernel does with them; 0 where nobody can tell.
   virtual std::uint64_t fingerprint() const = 0;
 };

@@ -20,7 +20,7 @@
 // So β is kept as of some earlier step, row by row, and brought up to date when a row is read.
 //
 // With a kernel, w is a linear map of u that the structure knows (Structure::map_weights), and with
-// it Ω(w) = Ω*(u) = ½ u.w: the weights are *mapped*. u is kept beside w, and the structure writes both.
+// it Ω(w) = Ω*(u) = ½ u.w: the weights are *mapped*. u is kept beside w, and the structure writes both; add() is not for them.
 #pragma once
 
 #include <cmath>
@@ -60,10 +60,6 @@ class Weights {
     if (recording_) {
       if (w_[j] == T(0)) touched_.push_back(j);
       w_[j] += amount;
-      return;
-    }
-    if (mapped_) {
-      u_[j] += amount;
       return;
     }
     if (lagging()) {

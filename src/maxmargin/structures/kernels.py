@@ -111,7 +111,7 @@ class Kernel:
         return self.kind if isinstance(self.kind, str) else getattr(self.kind, "__name__", "kernel")
 
     def resolved(self, batch: EncodedBatch) -> Kernel:
-        """Return the kernel with gamma as a number, and a checked matrix.
+        """Return the kernel with gamma as a number.
 
         Parameters
         ----------
@@ -123,8 +123,6 @@ class Kernel:
         Kernel
             What training and prediction use.
         """
-        if self.precomputed:
-            return replace(self, matrix=_checked_matrix(self.matrix))
         gamma = self.gamma
         if isinstance(gamma, str):
             gamma = 1.0 / (batch.n_sparse + batch.n_dense)
@@ -225,9 +223,11 @@ def make_kernel(
     Returns
     -------
     Kernel or None
-        None for "linear", which needs none.
+        None for "linear", which needs none. A matrix has been checked.
     """
     if isinstance(kernel, Kernel):
+        if kernel.precomputed:
+            return replace(kernel, matrix=_checked_matrix(kernel.matrix))
         return kernel
     if isinstance(kernel, str) and kernel == "linear":
         return None
