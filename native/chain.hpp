@@ -542,57 +542,67 @@ class Chain final : public Structure<T> {
 
   void gram_by_pairs(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
                      double* row) const {
-    const float* G = token_gram(ws, i);
-    gram_of_pairs(ws, i, a, planes, row, [](CodeView) {}, [G](std::size_t t, std::size_t s, const double*) {
-      return double(G[triangle(std::max(s, t)) + std::min(s, t)]);
-    });
-  }
-
-  // The same for sequences that keep no inner products: those of each pair of planes anew. (Rare, and
-  // kept apart: within gram() it takes the registers of the loops above.)
-  [[gnu::noinline]] void gram_by_kernel(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
-                      double* row) const {
-    const auto name = [&](CodeView plane, std::vector<std::uint32_t>& tokens) {
-      tokens.clear();
-      for (const Code c : plane) tokens.push_back(data_.indices[std::size_t(data_.offsets[i]) + (c >> label_bits_)]);
-    };
-    name(a, ws.first);
-    const auto load = [&](CodeView b) {
-      name(b, ws.second);
-      ws.block.resize(a.size() * b.size());
-      data_.kernel->block(ws.second, ws.first, ws.block.data());
-    };
-    gram_of_pairs(ws, i, a, planes, row, load, [](std::size_t, std::size_t, const double* entry) { return *entry; });
-  }
-
-  // With product(t, s, entry), the inner product of tokens t of a and s of b, after load(b), which
-  // may put them into ws.block, [b][a].
-  template <class Load, class Product>
-  void gram_of_pairs(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
-                     double* row, Load&& load, Product&& product) const {
     const std::int32_t* truth = data_.labels + data_.offsets[i];
-    const std::size_t edge0 = data_.row_transition() * Lp_;
-    ws.edge.resize((L_ + 2) * Lp_);
-    for_edges(i, a, [&](std::size_t j, double sign) { ws.edge[j - edge0] += sign; });
+    const float* G = token_gram(ws, i);
+    load_edges(ws, i, a);
     for (std::size_t k = 0; k < planes.size(); ++k) {
       double sum = 0.0;
-      load(planes[k]);
-      const double* entry = ws.block.data();
       for (const Code cb : planes[k]) {
         const std::size_t s = cb >> label_bits_;
         const std::uint32_t lb = label_of(cb), ys = std::uint32_t(truth[s]);
         for (const Code ca : a) {
           const std::size_t t = ca >> label_bits_;
-          const std::uint32_t la = label_of(ca), yt = std::uint32_t(truth[t]);
-          const int shared = (yt == ys) - (yt == lb) - (la == ys) + (la == lb);
-          if (shared != 0) sum += shared * product(t, s, entry);
-          ++entry;
+          const int shared = shared_labels(std::uint32_t(truth[t]), label_of(ca), ys, lb);
+          if (shared != 0) sum += shared * double(G[triangle(std::max(s, t)) + std::min(s, t)]);
         }
       }
-      for_edges(i, planes[k], [&](std::size_t j, double sign) { sum += sign * ws.edge[j - edge0]; });
-      row[k] = sum;
+      row[k] = sum + shared_edges(ws, i, planes[k]);
     }
-    for_edges(i, a, [&](std::size_t j, double) { ws.edge[j - edge0] = 0.0; });
+    clear_edges(ws, i, a);
+  }
+
+  // The same for sequences that keep no inner products: those of each pair of planes anew.
+  void gram_by_kernel(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
+                      double* row) const {
+    const std::int32_t* truth = data_.labels + data_.offsets[i];
+    const auto name = [&](CodeView plane, std::vector<std::uint32_t>& tokens) {
+      tokens.clear();
+      for (const Code c : plane) tokens.push_back(data_.indices[std::size_t(data_.offsets[i]) + (c >> label_bits_)]);
+    };
+    name(a, ws.first);
+    load_edges(ws, i, a);
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      name(planes[k], ws.second);
+      ws.block.resize(a.size() * planes[k].size());
+      data_.kernel->block(ws.second, ws.first, ws.block.data());
+      double sum = 0.0;
+      const double* product = ws.block.data();
+      for (const Code cb : planes[k]) {
+        const std::uint32_t lb = label_of(cb), ys = std::uint32_t(truth[cb >> label_bits_]);
+        for (const Code ca : a) sum += shared_labels(std::uint32_t(truth[ca >> label_bits_]), label_of(ca), ys, lb) * *product++;
+      }
+      row[k] = sum + shared_edges(ws, i, planes[k]);
+    }
+    clear_edges(ws, i, a);
+  }
+
+  // How often two differing tokens meet in a label: y the truths, l the labels of the planes.
+  static int shared_labels(std::uint32_t ya, std::uint32_t la, std::uint32_t yb, std::uint32_t lb) {
+    return (ya == yb) - (ya == lb) - (la == yb) + (la == lb);
+  }
+
+  // Edges of a plane into ws.edge, its inner product with those of others, and out again.
+  void load_edges(Scratch& ws, std::size_t i, CodeView a) const {
+    ws.edge.resize((L_ + 2) * Lp_);
+    for_edges(i, a, [&](std::size_t j, double sign) { ws.edge[j - transitions_] += sign; });
+  }
+  double shared_edges(const Scratch& ws, std::size_t i, CodeView b) const {
+    double sum = 0.0;
+    for_edges(i, b, [&](std::size_t j, double sign) { sum += sign * ws.edge[j - transitions_]; });
+    return sum;
+  }
+  void clear_edges(Scratch& ws, std::size_t i, CodeView a) const {
+    for_edges(i, a, [&](std::size_t j, double) { ws.edge[j - transitions_] = 0.0; });
   }
 
   // Δf(a) as a sparse vector, then its inner product with each plane.

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", "docs/sparse.md", "docs/templates.md", "docs/writing_a_structure.md"]
+DOCUMENTS = [
+    "README.md",
+    "docs/kernels.md",
+    "docs/sparse.md",
+    "docs/templates.md",
+    "docs/writing_a_structure.md",
+]
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXACT = re.compile(r"  # -> (.*)$")
