@@ -276,6 +276,10 @@ def test_masks_and_costs_go_with_kernels():
     heavy = tagger(kernel="rbf", gap=1e-6, loss=3.0 * (1 - np.eye(3))).fit(X, y)
     weighted = tagger(kernel="rbf", gap=1e-6).fit(X, y, [np.full(len(x), 3.0) for x in X])
     np.testing.assert_allclose(certified(heavy), certified(weighted), rtol=2e-6)
+    doubled = tagger(kernel="rbf", C=0.35).fit(X, y, sample_weight=np.full(len(X), 2.0))
+    np.testing.assert_allclose(
+        certified(doubled), certified(tagger(kernel="rbf").fit(X, y)), rtol=2e-6
+    )
 
 
 def test_warm_starts_and_callbacks():
