@@ -1,7 +1,7 @@
 // Python bindings of the chain: encoded batches, decoding.
 #include "chain_decode.hpp"
 #include "chain_problem.hpp"
-#include "vocabulary.hpp"
+#include "fingerprint.hpp"
 
 namespace mm {
 
@@ -110,25 +110,21 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
 }
 
 std::uint64_t ChainProblem::fingerprint() const {
-  std::uint64_t hash = data_.n_labels;
-  const auto mix = [&hash](const void* data, std::size_t bytes) {
-    const std::uint64_t own = data == nullptr ? 0 : hash_bytes({static_cast<const char*>(data), bytes});
-    hash = detail::fold_multiply(hash ^ 0x9e3779b97f4a7c15u, own ^ bytes ^ 0xc2b2ae3d27d4eb4fu);
-  };
+  Fingerprint print(data_.n_labels);
   const std::size_t n = data_.size(), tokens = std::size_t(data_.offsets.back()), L = data_.n_labels;
-  mix(data_.offsets.data(), data_.offsets.size_bytes());
-  mix(data_.indptr.data(), data_.indptr.size_bytes());
-  mix(data_.indices.data(), data_.indices.size_bytes());
-  mix(data_.pair_indptr.data(), data_.pair_indptr.size_bytes());
-  mix(data_.pair_indices.data(), data_.pair_indices.size_bytes());
-  mix(data_.values, data_.indices.size() * sizeof(float));
-  mix(data_.dense32, tokens * data_.n_dense * sizeof(float));
-  mix(data_.dense64, tokens * data_.n_dense * sizeof(double));
-  mix(data_.labels, tokens * sizeof(std::int32_t));
-  mix(data_.token_weight, tokens * sizeof(float));
-  mix(data_.example_weight, n * sizeof(double));
-  mix(data_.cost, L * L * sizeof(double));
-  return hash;
+  print.mix(data_.offsets.data(), data_.offsets.size_bytes());
+  print.mix(data_.indptr.data(), data_.indptr.size_bytes());
+  print.mix(data_.indices.data(), data_.indices.size_bytes());
+  print.mix(data_.pair_indptr.data(), data_.pair_indptr.size_bytes());
+  print.mix(data_.pair_indices.data(), data_.pair_indices.size_bytes());
+  print.mix(data_.values, data_.indices.size() * sizeof(float));
+  print.mix(data_.dense32, tokens * data_.n_dense * sizeof(float));
+  print.mix(data_.dense64, tokens * data_.n_dense * sizeof(double));
+  print.mix(data_.labels, tokens * sizeof(std::int32_t));
+  print.mix(data_.token_weight, tokens * sizeof(float));
+  print.mix(data_.example_weight, n * sizeof(double));
+  print.mix(data_.cost, L * L * sizeof(double));
+  return print.value();
 }
 
 namespace {

@@ -26,6 +26,8 @@ class PythonProblemHandle final : public Problem {
   PythonStructure structure_;
 };
 
+constexpr const char* kKernelLink = "with a kernel w belongs to L2: rho1 and nu must be 0 and rho2 1";
+
 // An engine of either precision, with the calls that Python makes.
 class EngineHandle {
  public:
@@ -41,6 +43,7 @@ class EngineHandle {
       const Structure<T>* structure = formulated_.structure<T>();
       require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
       structure->require_truth();
+      require(!structure->maps_weights() || link_for(C, rho1, rho2).identity(), kKernelLink);
       engine_ = std::make_unique<Engine<T>>(*structure, C, factored, link_for(C, rho1, rho2), formulated_.slack());
     };
     if (single) {
@@ -144,6 +147,10 @@ class EngineHandle {
   }
   double nu() const { return nu_; }
   std::pair<std::string, std::string> formulation() const { return formulation_; }
+  // Is w a map of u that the structure knows (a kernel)?
+  bool mapped() const {
+    return std::visit([](const auto& e) { return e->weights().mapped(); }, engine_);
+  }
   bool holds() const {
     return std::visit([](const auto& e) { return e->weights().selected(); }, engine_);
   }
@@ -167,11 +174,13 @@ class EngineHandle {
 
   void relink(double rho1, double rho2) {
     check_link(rho1, rho2);
+    require(!mapped() || link_for(C(), rho1, rho2).identity(), kKernelLink);
     std::visit([&](auto& e) { e->relink(link_for(e->C(), rho1, rho2)); }, engine_);
   }
 
   void select(nb::handle kept) {
     require(nu_ == 0.0, "weights cannot be held at zero together with a cost-to-move of beta");
+    require(!mapped(), "with a kernel there are no weights of features that could be held at zero");
     std::visit([&](auto& e) {
       using T = std::decay_t<decltype(*e->weights().data())>;
       Array<T> array;
@@ -243,6 +252,8 @@ class EngineHandle {
       d["running"] = to_numpy(std::vector<double>{e->running().first, e->running().second});
       using T = std::decay_t<decltype(*e->weights().data())>;
       d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
+      // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
+      if (e->weights().mapped()) d["mapped"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
       if (e->weights().lagging()) d["beta"] = to_numpy(std::vector<T>(e->weights().beta(), e->weights().beta() + e->weights().size()));
       return d;
     }, engine_);
@@ -275,6 +286,12 @@ class EngineHandle {
       require(weights.size() == e->weights().size(), "the checkpoint does not fit this problem: expected " +
               std::to_string(e->weights().size()) + " weights, found " + std::to_string(weights.size()));
       for (const T w : weights) require(std::isfinite(w), "the checkpoint holds a weight that is not finite");
+      std::vector<T> scores;
+      if (e->weights().mapped()) {
+        take(d, "mapped", scores);
+        require(scores.size() == weights.size(), "the checkpoint's scores do not fit its weights");
+        for (const T x : scores) require(std::isfinite(x), "the checkpoint holds a score that is not finite");
+      }
       std::vector<T> beta;
       if (e->weights().lagging()) {
         take(d, "beta", beta);
@@ -284,6 +301,7 @@ class EngineHandle {
       e->parts() = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
       std::copy(weights.begin(), weights.end(), e->weights().sums());
       e->weights().relink();
+      std::copy(scores.begin(), scores.end(), e->weights().data());
       if (e->weights().lagging()) e->weights().follow(beta.data());
       e->set_running(running[0], running[1]);
       e->set_block_gaps(gaps);
@@ -317,7 +335,7 @@ class EngineHandle {
     if (!gil_needed) release.emplace();
     // β at its fixed point, whatever its cost-to-move: the w at which Ω*(u) has its gradient.
     const Link link = engine.weights().link();
-    Weights<double> w(exact->n_weights(), Link{link.rho1, link.rho2});
+    Weights<double> w(exact->n_weights(), Link{link.rho1, link.rho2}, 0, exact->maps_weights());
     if (engine.weights().selected()) {
       AlignedArray<T> kept(engine.weights().size());
       for (std::size_t j = 0; j < kept.size(); ++j) kept[j] = engine.weights().held(j) ? T(0) : T(1);
@@ -331,6 +349,7 @@ class EngineHandle {
     }
     engine.rebuild(*exact, w);
     const double penalty = w.penalty(), conjugate = w.conjugate();
+    if (w.mapped() && conjugate < -1e-9 * (1.0 + engine.C() * engine.expected_loss())) throw IndefiniteKernel();
     const std::size_t n = exact->n_examples(), shares = gil_needed ? 1 : n_shares(threads, n);
     std::vector<double> value(n), unsure(n);
     run_shares(shares, [&](std::size_t share) {

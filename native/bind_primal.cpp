@@ -37,6 +37,7 @@ class PrimalHandle {
       const Structure<T>* structure = formulated_.structure<T>();
       require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
       structure->require_truth();
+      require(!structure->maps_weights(), "with a kernel there are no weights of features to move; train with a dual solver");
       primal_ = std::make_unique<Primal<T>>(*structure);
     };
     if (single) {

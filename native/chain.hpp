@@ -41,7 +41,7 @@ class Chain final : public Structure<T> {
     std::int32_t from;  // the cell chosen before this one, -1: none
   };
 
-  struct Scratch final : Base::Workspace {
+  struct Scratch : Base::Workspace {
     AlignedArray<T> S, D;          // [T][Lp] scores, forward scores
     AlignedArray<T> lower, upper;  // [Lp] bounds on the transitions of each label
     AlignedArray<T> steps;         // [T][L][Lp] transitions into each token, with pair features
@@ -56,6 +56,8 @@ class Chain final : public Structure<T> {
     std::vector<Code> cells;       // index
     TokenGramBuilder gram_builder;
     SparseScratch sparse;          // gram of long planes
+    std::vector<std::uint32_t> first, second;  // tokens of two planes, as the kernel knows them
+    std::vector<double> block;     // and their inner products
 
     void reserve(std::size_t tokens, std::size_t Lp) {
       if (S.size() >= tokens * Lp) return;
@@ -110,9 +112,12 @@ class Chain final : public Structure<T> {
 
   std::unique_ptr<typename Base::Workspace> workspace() const override {
     auto ws = std::make_unique<Scratch>();
-    ws->lower.reset(Lp_);
-    ws->upper.reset(Lp_);
+    prepare(*ws);
     return ws;
+  }
+  void prepare(Scratch& ws) const {
+    ws.lower.reset(Lp_);
+    ws.upper.reset(Lp_);
   }
 
   void weights_changed(typename Base::Workspace& base) const override {
@@ -132,8 +137,31 @@ class Chain final : public Structure<T> {
   Found oracle(typename Base::Workspace& base, std::size_t i, const T* w) const override {
     Scratch& ws = static_cast<Scratch&>(base);
     load_all(ws, i, w);
+    if (data_.length(i) == 1) return oracle_of_one(ws, i, edges(w));
     load_steps(ws, i, edges(w), w + data_.row_pair() * Lp_);
     return oracle_loaded(ws, i, edges(w));
+  }
+
+  // One token has no transitions: this is a choice among classes, without bounds or Viterbi.
+  Found oracle_of_one(Scratch& ws, std::size_t i, const Edges<T>& edge) const {
+    augment(ws, i);
+    const T* S = ws.S.data();
+    const auto score = [&](std::size_t l) { return (S[l] + edge.start[l]) + edge.end[l]; };
+    const std::size_t truth = std::size_t(data_.labels[data_.offsets[i]]);
+    std::size_t best = 0;
+    T top = score(0);
+    for (std::size_t l = 1; l < L_; ++l) {
+      const T x = score(l);
+      if (x > top) top = x, best = l;
+    }
+    ws.code.clear();
+    Found found;
+    found.truth = best == truth;
+    if (found.truth) return found;
+    ws.code.push_back(static_cast<Code>(best));
+    const auto gained = [&](const T* row) { return double(row[best]) - double(row[truth]); };
+    found.F = gained(S) + gained(edge.start) + gained(edge.end);
+    return found;
   }
 
   // The oracle, with the scores of all labels in ws.S.
@@ -355,9 +383,12 @@ class Chain final : public Structure<T> {
   void gram(typename Base::Workspace& base, std::size_t i, CodeView a,
             std::span<const CodeView> planes, double* row) const override {
     Scratch& ws = static_cast<Scratch&>(base);
+    if (data_.length(i) == 1) return gram_of_one(ws, i, a, planes, row);
     std::size_t kept = 0;
     for (const CodeView plane : planes) kept += plane.size();
-    if (!has_pairs() && data_.length(i) <= kLongestGram && pair_work(a.size(), kept) <= feature_work(a.size(), kept)) {
+    if (data_.kernel != nullptr) {
+      data_.length(i) <= kLongestGram ? gram_by_pairs(ws, i, a, planes, row) : gram_by_kernel(ws, i, a, planes, row);
+    } else if (!has_pairs() && data_.length(i) <= kLongestGram && pair_work(a.size(), kept) <= feature_work(a.size(), kept)) {
       gram_by_pairs(ws, i, a, planes, row);
     } else {
       gram_by_features(ws, i, a, planes, row);
@@ -365,6 +396,7 @@ class Chain final : public Structure<T> {
   }
 
   double gram_work(CodeView added, CodeView kept) const override {
+    if (data_.kernel != nullptr) return pair_work(added.size(), kept.size());
     return std::min(pair_work(added.size(), kept.size()), feature_work(added.size(), kept.size()));
   }
 
@@ -537,13 +569,21 @@ class Chain final : public Structure<T> {
     return 10.0 * (features_per_token_ + double(data_.n_dense)) * double(2 * added + kept);
   }
 
+  // Planes of one token share the truth, and its label if that is the same too: each time with the
+  // token's features, a start and an end.
+  void gram_of_one(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
+                   double* row) const {
+    const double own = double(*token_gram(ws, i)) + 2.0;
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      row[k] = planes[k].empty() || a.empty() ? 0.0 : planes[k][0] == a[0] ? 2.0 * own : own;
+    }
+  }
+
   void gram_by_pairs(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
                      double* row) const {
     const std::int32_t* truth = data_.labels + data_.offsets[i];
     const float* G = token_gram(ws, i);
-    const std::size_t edge0 = data_.row_transition() * Lp_;
-    ws.edge.resize((L_ + 2) * Lp_);
-    for_edges(i, a, [&](std::size_t j, double sign) { ws.edge[j - edge0] += sign; });
+    load_edges(ws, i, a);
     for (std::size_t k = 0; k < planes.size(); ++k) {
       double sum = 0.0;
       for (const Code cb : planes[k]) {
@@ -551,15 +591,57 @@ class Chain final : public Structure<T> {
         const std::uint32_t lb = label_of(cb), ys = std::uint32_t(truth[s]);
         for (const Code ca : a) {
           const std::size_t t = ca >> label_bits_;
-          const std::uint32_t la = label_of(ca), yt = std::uint32_t(truth[t]);
-          const int shared = (yt == ys) - (yt == lb) - (la == ys) + (la == lb);
+          const int shared = shared_labels(std::uint32_t(truth[t]), label_of(ca), ys, lb);
           if (shared != 0) sum += shared * double(G[triangle(std::max(s, t)) + std::min(s, t)]);
         }
       }
-      for_edges(i, planes[k], [&](std::size_t j, double sign) { sum += sign * ws.edge[j - edge0]; });
-      row[k] = sum;
+      row[k] = sum + shared_edges(ws, i, planes[k]);
     }
-    for_edges(i, a, [&](std::size_t j, double) { ws.edge[j - edge0] = 0.0; });
+    clear_edges(ws, i, a);
+  }
+
+  // The same for sequences that keep no inner products: those of each pair of planes anew.
+  void gram_by_kernel(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
+                      double* row) const {
+    const std::int32_t* truth = data_.labels + data_.offsets[i];
+    const auto name = [&](CodeView plane, std::vector<std::uint32_t>& tokens) {
+      tokens.clear();
+      for (const Code c : plane) tokens.push_back(data_.indices[std::size_t(data_.offsets[i]) + (c >> label_bits_)]);
+    };
+    name(a, ws.first);
+    load_edges(ws, i, a);
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      name(planes[k], ws.second);
+      ws.block.resize(a.size() * planes[k].size());
+      data_.kernel->block(ws.second, ws.first, ws.block.data());
+      double sum = 0.0;
+      const double* product = ws.block.data();
+      for (const Code cb : planes[k]) {
+        const std::uint32_t lb = label_of(cb), ys = std::uint32_t(truth[cb >> label_bits_]);
+        for (const Code ca : a) sum += shared_labels(std::uint32_t(truth[ca >> label_bits_]), label_of(ca), ys, lb) * *product++;
+      }
+      row[k] = sum + shared_edges(ws, i, planes[k]);
+    }
+    clear_edges(ws, i, a);
+  }
+
+  // How often two differing tokens meet in a label: y the truths, l the labels of the planes.
+  static int shared_labels(std::uint32_t ya, std::uint32_t la, std::uint32_t yb, std::uint32_t lb) {
+    return (ya == yb) - (ya == lb) - (la == yb) + (la == lb);
+  }
+
+  // Edges of a plane into ws.edge, its inner product with those of others, and out again.
+  void load_edges(Scratch& ws, std::size_t i, CodeView a) const {
+    ws.edge.resize((L_ + 2) * Lp_);
+    for_edges(i, a, [&](std::size_t j, double sign) { ws.edge[j - transitions_] += sign; });
+  }
+  double shared_edges(const Scratch& ws, std::size_t i, CodeView b) const {
+    double sum = 0.0;
+    for_edges(i, b, [&](std::size_t j, double sign) { sum += sign * ws.edge[j - transitions_]; });
+    return sum;
+  }
+  void clear_edges(Scratch& ws, std::size_t i, CodeView a) const {
+    for_edges(i, a, [&](std::size_t j, double) { ws.edge[j - transitions_] = 0.0; });
   }
 
   // Δf(a) as a sparse vector, then its inner product with each plane.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common.hpp"
+#include "token_kernel.hpp"
 
 namespace mm {
 
@@ -22,6 +23,9 @@ struct ChainData {
   const std::int32_t* labels = nullptr;     // [tokens] truth, nullptr when unknown
   const float* token_weight = nullptr;      // [tokens] factor of the loss, nullptr: ones
   const double* example_weight = nullptr;   // [n] factor of C, nullptr: ones
+  // Inner products of tokens, where they are not those of the features; each token then has one
+  // sparse feature, the number under which the kernel knows it.
+  const TokenKernel* kernel = nullptr;
   const double* cost = nullptr;             // [L][L] cost[truth][label], nullptr: Hamming
 
   std::size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
@@ -40,7 +44,6 @@ struct ChainData {
     const double base = cost != nullptr ? cost[truth * n_labels + label] : (truth != label ? 1.0 : 0.0);
     return token_weight != nullptr ? base * double(token_weight[token]) : base;
   }
-
 };
 
 }  // namespace mm

@@ -24,6 +24,13 @@ struct BadInput : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+// A kernel that is not positive semidefinite, where it shows.
+struct IndefiniteKernel : BadInput {
+  IndefiniteKernel()
+      : BadInput("the kernel is not positive semidefinite: a step of training met negative curvature, so that there is "
+                 "no optimum. Expected a symmetric kernel whose matrices have no negative eigenvalues") {}
+};
+
 inline void prefetch(const void* address) { __builtin_prefetch(address); }
 
 // Prefetch every cache line of [begin, begin + bytes).

@@ -93,7 +93,7 @@ class Engine {
 
   Engine(const Structure<T>& structure, double C, bool factored, Link link = {}, Slack slack = Slack::kLinear)
       : loop(structure), structure_(structure), C_(C), factored_(factored), slack_(slack),
-        weights_(structure.n_weights(), link, structure.row_size()), parts_(structure.n_examples()),
+        weights_(structure.n_weights(), link, structure.row_size(), structure.maps_weights()), parts_(structure.n_examples()),
         hinge_(structure.n_examples()), gaps_(structure.n_examples()) {}
 
   std::size_t n_examples() const { return parts_.size(); }
@@ -160,7 +160,7 @@ class Engine {
       result.gap = std::nan("");
     } else if (slack_ == Slack::kHard) {
       result.gap = hard_primal(weights_.penalty()) - dual_;
-    } else if (weights_.identity()) {
+    } else if (weights_.linear()) {
       result.gap = C_ * (loss_ - price_ + risk()) - 2.0 * dual_;
     } else {
       // Ω(w) is not Ω*(u); both are summed anew, and with them the dual.
@@ -299,6 +299,7 @@ class Engine {
   template <class U>
   void rebuild(const Structure<U>& structure, Weights<U>& weights) const {
     weights.clear();
+    weights.set_sums_only(true);
     auto ws = structure.workspace();
     std::vector<CodeView> views;
     std::vector<double> coef;
@@ -311,6 +312,8 @@ class Engine {
         structure.accumulate(*ws, i, part.index, views, coef.data(), weights);
       }
     }
+    weights.set_sums_only(false);
+    if (weights.mapped()) structure.map_weights(weights);
   }
 
   // Warm start under another C: u is linear in it.
@@ -567,7 +570,7 @@ class Engine {
     // Where most weights stay zero the dual is far flatter than that, so the share of the curvature
     // that the last step met is taken, and a step that went too far is taken back. (With a
     // cost-to-move of β the model is the paper's: w moves with u while β rests.)
-    const bool exact_model = weights_.identity(), adaptive = !exact_model && !weights_.lagging();
+    const bool exact_model = weights_.linear(), adaptive = !exact_model && !weights_.lagging();
     const double curvature = C * double(part.stiffness) / (weights_.link().rho2 * options.relaxation);
     const double sigma = slack_ == Slack::kQuadratic ? 1.0 / options.relaxation : 0.0;
     const int steps =
@@ -588,6 +591,10 @@ class Engine {
       const double delta = alpha[k] - lane.before[k];
       linear += delta * lane.coef[k];
       bend += options.relaxation * delta * (lane.coef[k] - F[k] - options.mu * delta);
+    }
+    if (weights_.mapped() && bends_up(part, lane.before.data(), bend, C)) {
+      std::copy(lane.before.begin(), lane.before.end(), alpha);
+      throw IndefiniteKernel();
     }
     double share = 1.0;
     if (linear < 0.5 * bend) {
@@ -617,6 +624,7 @@ class Engine {
       for (double& c : lane.row) c *= -averaged_;
       structure_.accumulate(*lane.ws, i, part.index, lane.views, lane.row.data(), *lag_);
     }
+    result.work += structure_.update_work(part.index);
     double gain = C * share * (linear - 0.5 * share * bend);
     if (!exact_model) {
       gain = C_ * (loss_ - before_loss - (price_ - before_price)) - weights_.take_change();
@@ -645,6 +653,18 @@ class Engine {
     ++result.solved;
     if (options.prune) prune(lane, i, part, [&](std::size_t k) { return alpha[k] > 0.0; });
     return true;
+  }
+
+  // Does the dual bend upwards along the step that was made, by more than rounding can tell? It
+  // does so with a kernel that is none.
+  static bool bends_up(const Part<T>& part, const double* before, double bend, double C) {
+    if (bend >= 0.0) return false;
+    double scale = 0.0;
+    for (std::size_t k = 0; k < part.set.size(); ++k) {
+      const double delta = part.set.alpha()[k] - before[k];
+      scale += delta * delta * std::abs(double(part.set.gram()[k * part.set.stride() + k]));
+    }
+    return bend < -1e-5 * C * scale;
   }
 
   template <class Keep>

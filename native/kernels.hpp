@@ -45,6 +45,9 @@ struct ChainKernels {
   // max_q D[t-1][q] + lower[q], is skipped: with many labels only a few are left.
   void (*forward)(const T* S, const T* first, const T* A, const T* lower, const T* upper,
                   std::size_t L, std::size_t Lp, std::size_t n_tokens, T* D);
+
+  // W[t] += k[t] * amount over the first n rows; amount is a row, most of it zero.
+  void (*spread)(const T* k, std::size_t n, const T* amount, std::size_t Lp, T* W);
 };
 
 template <class T>

@@ -343,13 +343,29 @@ void forward(const T* S, const T* first, const T* A, const T* lower, const T* up
 }
 
 template <class T>
+void spread(const T* k, std::size_t n, const T* amount, std::size_t Lp, T* W) {
+  constexpr std::size_t kTile = 256;  // rows that stay in the cache over all vectors
+  for (std::size_t begin = 0; begin < n; begin += kTile) {
+    const std::size_t end = begin + kTile < n ? begin + kTile : n;
+    for (std::size_t at = 0; at < Lp; at += kLanes<T>) {
+      bool any = false;
+      for (std::size_t l = at; l < at + kLanes<T>; ++l) any |= amount[l] != T(0);
+      if (!any) continue;
+      const Vec<T> a = *as_vec<T>(amount + at);
+      for (std::size_t t = begin; t < end; ++t) *as_vec<T>(W + t * Lp + at) += k[t] * a;
+    }
+  }
+}
+
+template <class T>
 constexpr ChainKernels<T> table(const char* name) {
   return {name,
           &emissions<T>,
           &dense_emissions<T, float>,
           &dense_emissions<T, double>,
           &transition_bounds<T>,
-          &forward<T>};
+          &forward<T>,
+          &spread<T>};
 }
 
 }  // namespace mm::MM_ISA

@@ -10,6 +10,7 @@ void bind_chain(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
 void bind_items(nanobind::module_& m);
 void bind_planes(nanobind::module_& m);
+void bind_kernel(nanobind::module_& m);
 void bind_primal(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 void bind_words(nanobind::module_& m);
@@ -30,6 +31,7 @@ NB_MODULE(_native, m) {
   mm::bind_engine(m);
   mm::bind_items(m);
   mm::bind_planes(m);
+  mm::bind_kernel(m);
   mm::bind_primal(m);
   mm::bind_text(m);
   mm::bind_words(m);

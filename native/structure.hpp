@@ -133,6 +133,17 @@ class Structure {
                           std::span<const CodeView> planes, const double* coef,
                           Weights<T>& weights) const = 0;
 
+  // About how many processor cycles accumulate() takes beyond what a visit with this index does.
+  virtual double update_work(CodeView /*index*/) const { return 0.0; }
+
+  // ---- kernels: w is not u but a linear map of it, which only the structure knows ----
+
+  // If so, accumulate() keeps w up to date with u, unless the weights are `sums_only`.
+  virtual bool maps_weights() const { return false; }
+
+  // w from u, from scratch.
+  virtual void map_weights(Weights<T>&) const {}
+
   // Start fetching the weights that a visit with this index will read.
   virtual void prefetch_part(std::size_t /*i*/, CodeView /*index*/, const T*) const {}
 };

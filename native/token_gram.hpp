@@ -13,12 +13,22 @@ class TokenGramBuilder {
  public:
   // out[t (t + 1) / 2 + s] for s <= t
   void build(const ChainData& data, std::size_t first, std::size_t n_tokens, float* out) {
+    if (data.kernel != nullptr) return through_kernel(data, first, n_tokens, out);
     std::fill(out, out + n_tokens * (n_tokens + 1) / 2, 0.0f);
     if (!data.indptr.empty()) sparse(data, first, n_tokens, out);
     if (data.n_dense > 0) dense(data, first, n_tokens, out);
   }
 
  private:
+  void through_kernel(const ChainData& data, std::size_t first, std::size_t n_tokens, float* out) {
+    const TokenKernel::Tokens tokens = data.indices.subspan(first, n_tokens);
+    block_.resize(n_tokens * n_tokens);
+    data.kernel->block(tokens, tokens, block_.data());
+    for (std::size_t t = 0; t < n_tokens; ++t) {
+      for (std::size_t s = 0; s <= t; ++s) *out++ = static_cast<float>(block_[t * n_tokens + s]);
+    }
+  }
+
   struct Entry {
     std::uint32_t token;
     std::int32_t next;  // the entry of an earlier token with the same feature
@@ -71,6 +81,7 @@ class TokenGramBuilder {
   std::vector<std::uint32_t> keys_;
   std::vector<std::int32_t> heads_;
   std::vector<Entry> entries_;
+  std::vector<double> block_;
 };
 
 }  // namespace mm

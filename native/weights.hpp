@@ -18,6 +18,10 @@
 // While u_j rests, s steps take β_j to clip(u_j + r^s (β_j - u_j), ±ρ₁): below the clip the distance
 // to u_j shrinks by r each time, and a β_j that meets the clip stays there, because u_j lies beyond.
 // So β is kept as of some earlier step, row by row, and brought up to date when a row is read.
+//
+// With a kernel, w is a linear map of u that the structure knows (Structure::map_weights), and with
+// it Ω(w) = Ω*(u) = ½ u.w: the weights are *mapped*. u is kept beside w, and the structure writes
+// both; add() is not for them.
 #pragma once
 
 #include <cmath>
@@ -36,8 +40,8 @@ template <class T>
 class Weights {
  public:
   // `row`: weights come in rows of so many, of which an example reads all or none.
-  explicit Weights(std::size_t n, Link link = {}, std::size_t row = 0)
-      : link_(link), identity_(link.identity()), row_(row), rho1_(T(link.rho1)), scale_(T(1.0 / link.rho2)),
+  explicit Weights(std::size_t n, Link link = {}, std::size_t row = 0, bool mapped = false)
+      : link_(link), identity_(link.identity() && !mapped), mapped_(mapped), row_(row), rho1_(T(link.rho1)), scale_(T(1.0 / link.rho2)),
         w_(n), u_(identity_ ? 0 : n) {
     start_lag();
   }
@@ -86,8 +90,13 @@ class Weights {
   }
   bool selected() const { return !held_.empty(); }
   bool held(std::size_t j) const { return !held_.empty() && held_[j] != 0; }
-  // Does w follow u exactly, so that the quadratic model of a step is the dual itself?
-  bool identity() const { return identity_; }
+  // Is w linear in u, so that the quadratic model of a step is the dual itself?
+  bool linear() const { return identity_ || mapped_; }
+
+  bool mapped() const { return mapped_; }
+  // While u is being made anew, w waits for it to be complete.
+  bool sums_only() const { return sums_only_; }
+  void set_sums_only(bool only) { sums_only_ = only; }
 
   // ---- one sparse vector at a time, instead of weights ----
 
@@ -168,6 +177,7 @@ class Weights {
   }
   // Another link: the sums stay, w follows, nothing is held any more.
   void set_link(Link link) {
+    if (mapped_) return;  // goes with L2 only
     held_.clear();
     if (identity_ && !link.identity()) {
       u_.reset(w_.size());
@@ -186,16 +196,19 @@ class Weights {
   // After the sums were written: w follows.
   void relink() {
     if (lagging()) return follow();
+    if (mapped_) return;
     for (std::size_t j = 0; j < u_.size(); ++j) w_[j] = held(j) ? T(0) : shrink(u_[j]);
   }
 
   // Ω(w)
   double penalty() const {
+    if (mapped_) return half_product();
     const double square = 0.5 * link_.rho2 * sum([](double w) { return w * w; });
     return link_.rho1 == 0.0 ? square : square + link_.rho1 * sum([](double w) { return std::abs(w); });
   }
   // Ω*(u)
   double conjugate() const {
+    if (mapped_) return half_product();
     if (!lagging()) return 0.5 * link_.rho2 * sum([](double w) { return w * w; });
     double square = 0.0;
     for (std::size_t j = 0; j < u_.size(); ++j) square += double(shrink(u_[j])) * double(shrink(u_[j]));
@@ -207,6 +220,13 @@ class Weights {
     if (u > rho1_) return (u - rho1_) * scale_;
     if (u < -rho1_) return (u + rho1_) * scale_;
     return T(0);
+  }
+
+  // ½ u.w
+  double half_product() const {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < w_.size(); ++j) sum += double(u_[j]) * double(w_[j]);
+    return 0.5 * sum;
   }
 
   template <class F>
@@ -233,7 +253,7 @@ class Weights {
   }
 
   Link link_;
-  bool identity_, recording_ = false;
+  bool identity_, mapped_, recording_ = false, sums_only_ = false;
   std::vector<std::size_t> touched_;
   std::size_t row_;
   T rho1_, scale_;

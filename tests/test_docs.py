@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
     "README.md",
     "docs/compare.md",
+    "docs/kernels.md",
     "docs/sparse.md",
     "docs/templates.md",
     "docs/writing_a_structure.md",

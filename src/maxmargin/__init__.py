@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         OneSlack,
         Subgradient,
     )
-    from maxmargin.structures import Chain, Structure, StructureReport, check_structure
+    from maxmargin.structures import Chain, Kernel, Structure, StructureReport, check_structure
 
     __version__: str
 
@@ -56,6 +56,7 @@ __all__ = [
     "ExtraGradient",
     "FileFormatError",
     "History",
+    "Kernel",
     "L1Ball",
     "MaxMarginError",
     "ModelFormatError",
@@ -111,7 +112,7 @@ _HOMES = {
         "OneSlack",
         "Subgradient",
     ),
-    "structures": ("Chain", "Structure", "StructureReport", "check_structure"),
+    "structures": ("Chain", "Kernel", "Structure", "StructureReport", "check_structure"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

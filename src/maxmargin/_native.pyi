@@ -210,6 +210,44 @@ class ChainProblem(Problem):
     def hinge(self, weights: Weights, threads: int = 1) -> float: ...
     def gather(self, weights: Weights) -> float: ...
 
+class TokenKernel:
+    @property
+    def size(self) -> int: ...
+    def rows(self, which: NDArray[np.uint32]) -> NDArray[np.float64]: ...
+    def block(
+        self, first: NDArray[np.uint32], second: NDArray[np.uint32]
+    ) -> NDArray[np.float64]: ...
+
+class FeatureKernel(TokenKernel):
+    def __init__(
+        self,
+        kind: str,
+        gamma: float,
+        coef0: float,
+        degree: int,
+        n_sparse: int,
+        indptr: NDArray[np.int64] | None = None,
+        indices: NDArray[np.uint32] | None = None,
+        values: NDArray[np.float32] | None = None,
+        dense: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    def rows_of(
+        self,
+        indptr: NDArray[np.int64] | None = None,
+        indices: NDArray[np.uint32] | None = None,
+        values: NDArray[np.float32] | None = None,
+        dense: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]: ...
+
+class MatrixKernel(TokenKernel):
+    def __init__(self, matrix: NDArray[np.float64], places: NDArray[np.uint32]) -> None: ...
+
+class PythonKernel(TokenKernel):
+    def __init__(self, block: Any, size: int) -> None: ...
+
+class KernelProblem(Problem):
+    def __init__(self, chain: ChainProblem, kernel: TokenKernel, cache_bytes: int) -> None: ...
+
 class PassOptions:
     def __init__(
         self,

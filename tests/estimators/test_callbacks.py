@@ -279,13 +279,13 @@ def test_a_refit_replaces_the_old_model_in_snapshots(skl):
 
 def test_weights_are_copied_only_if_asked_for(skl, monkeypatch):
     copies = []
-    original = structural.copy_weights
+    original = structural.model_weights
 
-    def copy_weights(engine):
+    def model_weights(problem, engine):
         copies.append(engine)
-        return original(engine)
+        return original(problem, engine)
 
-    monkeypatch.setattr(structural, "copy_weights", copy_weights)
+    monkeypatch.setattr(structural, "model_weights", model_weights)
     tagger = SequenceTagger(**OPTIONS)
     tagger.set_callbacks(Counting(), Quiet()).fit(X, y)
     assert not copies

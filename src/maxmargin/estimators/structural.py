@@ -21,7 +21,7 @@ from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_
 from maxmargin.memory import require_memory
 from maxmargin.solvers import SolveResult, make_solver, solve
 from maxmargin.solvers.base import Certificate, History, Machine, PassRecord
-from maxmargin.solvers.driver import copy_weights
+from maxmargin.solvers.driver import model_weights
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
 from maxmargin.structures.base import (
     Structure,
@@ -69,7 +69,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     trained; see `StructuralSVM` for the meaning of the parameters and attributes.
     """
 
-    weights_: NDArray[Any]
+    weights_: Any
     structure_: Any
     certificate_: Certificate
     history_: History
@@ -139,7 +139,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             last = records[-1]
             return {
                 "structure_": structure,
-                "weights_": copy_weights(engine),
+                "weights_": model_weights(problem, engine),
                 "certificate_": Certificate(last.primal, last.dual, engine.C, problem.n_examples),
                 "history_": History(records),
                 "converged_": bool(last.gap <= self.gap),
@@ -484,7 +484,7 @@ class StructuralSVM(StructuralEstimator):
         return np.array([self._number("score", i, x, y, w) for i, (x, y) in enumerate(pairs)])
 
     def _read_only_weights(self) -> NDArray[np.float64]:
-        w = self.weights_.view()
+        w: NDArray[np.float64] = self.weights_.view()
         w.flags.writeable = False
         return w
 

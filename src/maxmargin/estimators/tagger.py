@@ -15,6 +15,7 @@ from maxmargin.features import check_lengths
 from maxmargin.features.select import encoder_of
 from maxmargin.solvers.base import Certificate, History
 from maxmargin.structures.chain import Chain, ChainWeights
+from maxmargin.structures.kernels import KernelWeights
 
 __all__ = ["SequenceTagger"]
 
@@ -57,6 +58,19 @@ class SequenceTagger(StructuralEstimator):
     hash_bits : int or None
         With a number, features of strings or of a template are not listed: each is one of
         2^hash_bits by its hash, which fixes the memory.
+    kernel : {"linear", "poly", "rbf"}, callable or Kernel
+        "linear": each feature has weights. Else labels are scored through a kernel between tokens,
+        (gamma x·x' + coef0)^degree, exp(-gamma ‖x - x'‖²), a function of two matrices, or a
+        `Kernel`; then the regulariser is L2 and the solver "sdm" or "sap".
+    degree : int
+        Of the kernel "poly".
+    gamma : "scale", "auto" or float
+        Of the kernels "poly" and "rbf"; "scale" is 1 / (n_features · variance of the features),
+        "auto" is 1 / n_features.
+    coef0 : float
+        Of the kernel "poly".
+    cache_mb : float
+        Megabytes in which training keeps rows of the kernel's matrix.
     solver, regularizer, gap, max_passes, time_limit
         As in `StructuralSVM`.
     dtype, n_jobs, warm_start, verbose, random_state, callbacks, checkpoint, resume
@@ -68,7 +82,8 @@ class SequenceTagger(StructuralEstimator):
         The labels: in the order of ``labels`` if they were given, else sorted, or in the order of
         appearance if they cannot be sorted. All arrays over labels are in this order.
     coef_ : array of shape (n_features, L)
-        Weights of the features, computed when asked for; names in `get_feature_names_out`.
+        Weights of the features, computed when asked for; names in `get_feature_names_out`. Not
+        there with a kernel: ``weights_.dual_coef`` has the coefficients of the support tokens.
     transitions_ : array of shape (L, L)
         ``transitions_[a, b]``: weight of label a followed by label b.
     start_, end_ : array of shape (L,)
@@ -105,6 +120,11 @@ class SequenceTagger(StructuralEstimator):
         template: Any = None,
         min_count: int = 1,
         hash_bits: int | None = None,
+        kernel: Any = "linear",
+        degree: int = 2,
+        gamma: float | str = "scale",
+        coef0: float = 1.0,
+        cache_mb: float = 200,
         solver: Any = "sdm",
         regularizer: Any = None,
         gap: float = 0.01,
@@ -142,6 +162,11 @@ class SequenceTagger(StructuralEstimator):
         self.template = template
         self.min_count = min_count
         self.hash_bits = hash_bits
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.cache_mb = cache_mb
 
     def _new_structure(self) -> Chain:
         encoder = encoder_of(
@@ -150,7 +175,17 @@ class SequenceTagger(StructuralEstimator):
             hash_bits=self.hash_bits,
             threads=int(effective_n_jobs(self.n_jobs)),
         )
-        return Chain(loss=self.loss, labels=self.labels, allowed=self.allowed, encoder=encoder)
+        return Chain(
+            loss=self.loss,
+            labels=self.labels,
+            allowed=self.allowed,
+            encoder=encoder,
+            kernel=self.kernel,
+            degree=self.degree,
+            gamma=self.gamma,
+            coef0=self.coef0,
+            cache_mb=self.cache_mb,
+        )
 
     def fit(
         self, X: Any, y: Any, token_weight: Any = None, sample_weight: Any = None
@@ -407,6 +442,12 @@ class SequenceTagger(StructuralEstimator):
     @property
     def coef_(self) -> NDArray[Any]:
         """Weights of the features, [n_features][L]."""
+        check_is_fitted(self, "weights_")
+        if isinstance(self.weights_, KernelWeights):
+            raise AttributeError(
+                "coef_ has the weights of the features, and with a kernel there are none; see "
+                "weights_.dual_coef for the coefficients of the support tokens"
+            )
         return self._unpacked().coef[:, self.structure_.class_columns_]
 
     @property

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxmargin import _native
-from maxmargin.errors import ModelFormatError
+from maxmargin.errors import ModelFormatError, NotCompatibleError
 from maxmargin.features.encode import MAX_HASH_BITS, FeatureEncoder
 from maxmargin.features.function_encoder import FunctionEncoder
 from maxmargin.features.template import Template
@@ -42,6 +42,7 @@ from maxmargin.features.template_encoder import LineFeatures, TemplateEncoder
 from maxmargin.io.container import read_container, write_container
 from maxmargin.memory import require_memory
 from maxmargin.structures.chain import Chain
+from maxmargin.structures.kernels import KernelWeights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,7 +138,9 @@ def _is_plain(value: Any) -> bool:
 # --- saving --------------------------------------------------------------------------------------
 
 
-def save_tagger(path: Any, chain: Chain, weights: NDArray[Any], meta: dict[str, Any]) -> int:
+def save_tagger(
+    path: Any, chain: Chain, weights: NDArray[Any] | KernelWeights, meta: dict[str, Any]
+) -> int:
     """Write a tagger to a file, as a whole or not at all.
 
     Parameters
@@ -156,6 +159,12 @@ def save_tagger(path: Any, chain: Chain, weights: NDArray[Any], meta: dict[str, 
     int
         The size of the file in bytes.
     """
+    if isinstance(weights, KernelWeights):
+        raise NotCompatibleError(
+            "a model file holds the weights of features, and this model has none: it has "
+            f"{weights.n_support} support tokens of the kernel {weights.kernel.name}. Pickle it, "
+            'or train with kernel="linear"'
+        )
     for label in chain.classes_:
         if type(label) not in _LABEL_TYPES:
             raise TypeError(

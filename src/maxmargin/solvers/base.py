@@ -342,6 +342,9 @@ class Solver(ABC):
     #: The regularisers that it can do.
     regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L2, ElasticNet, Selected)
 
+    #: Whether it moves multipliers, from which scores can be made through a kernel.
+    kernels: ClassVar[bool] = True
+
     @property
     def factored(self) -> bool:
         """Whether blocks may be kept as products of independent parts."""
@@ -448,6 +451,34 @@ class Solver(ABC):
             + (f"{regularizer} goes with solver " if able else "No solver does it")
             + " or ".join(map(repr, able))
         )
+
+    def check_kernel(self, regularizer: Regularizer) -> None:
+        """Refuse to train with a kernel what needs the weights of features.
+
+        Raises
+        ------
+        NotCompatibleError
+            With the nearest thing that works.
+        """
+        from maxmargin.solvers import SOLVERS
+
+        if not self.kernels:
+            able = " or ".join(repr(name) for name, solver in SOLVERS.items() if solver.kernels)
+            raise NotCompatibleError(
+                f"solver {self.name!r} moves the weights of the features, and with a kernel there "
+                f'are none; use solver {able}, or kernel="linear"'
+            )
+        if (self.slack, self.rescale) != ("linear", "margin"):
+            raise NotCompatibleError(
+                f"slack={self.slack!r} with rescale={self.rescale!r} is not done with kernels; use "
+                'slack="linear" and rescale="margin", or kernel="linear"'
+            )
+        if not isinstance(regularizer, L2) or self.nu > 0:
+            what = f"{regularizer} with nu = {self.nu:g}" if self.nu > 0 else str(regularizer)
+            raise NotCompatibleError(
+                f"{what} is about the weights of the features, and with a kernel there are none; "
+                'use L2() (and nu = 0), or kernel="linear"'
+            )
 
     @abstractmethod
     def init(self, context: Context) -> dict[str, Any]:

@@ -112,6 +112,7 @@ class BCFW(Solver):
     """
 
     name: ClassVar[str] = "bcfw"
+    kernels: ClassVar[bool] = False  # averages are those of weights
     regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L2,)
 
     sampling: str = "permute"

@@ -21,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from maxmargin._native import Engine, Problem, PythonProblem, aligned_array
+from maxmargin._native import Engine, KernelProblem, Problem, PythonProblem, aligned_array
 from maxmargin.errors import ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers.base import (
@@ -38,7 +38,7 @@ from maxmargin.solvers.base import (
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
 from maxmargin.solvers.interrupts import HeldInterrupt
 
-__all__ = ["Callback", "PassObserver", "SolveResult", "copy_weights", "solve"]
+__all__ = ["Callback", "PassObserver", "SolveResult", "copy_weights", "model_weights", "solve"]
 
 #: Called after each pass with its record; a true answer ends the training.
 Callback = Callable[[PassRecord], object]
@@ -76,7 +76,7 @@ class SolveResult:
 
     Attributes
     ----------
-    weights : ndarray
+    weights : ndarray, or KernelWeights of a problem with a kernel
         The weights in the engine's layout, rebuilt from the multipliers.
     certificate : Certificate
         Primal, dual and gap of these weights.
@@ -92,7 +92,7 @@ class SolveResult:
         What the solver moved (the dual engine, for most), to go on from.
     """
 
-    weights: np.ndarray[Any, Any]
+    weights: Any
     certificate: Certificate
     history: History
     converged: bool
@@ -191,6 +191,8 @@ def solve(
     if resume and checkpoint is None:
         raise ValueError("resume=True needs a checkpoint to resume from")
     regularizer = make_regularizer(regularizer)
+    if isinstance(problem, KernelProblem):
+        solver.check_kernel(regularizer)
     solver.check_regularizer(regularizer)
 
     slow = isinstance(problem, PythonProblem)
@@ -268,7 +270,7 @@ def solve(
         )
     run.mark_final(primal, dual)
     return SolveResult(
-        copy_weights(engine),
+        model_weights(problem, engine),
         certificate,
         run.history,
         converged,
@@ -295,6 +297,25 @@ def copy_weights(engine: Machine) -> np.ndarray[Any, Any]:
     weights: np.ndarray[Any, Any] = aligned_array(present.size, present.dtype == np.float32)
     weights[:] = present
     return weights
+
+
+def model_weights(problem: Problem, engine: Machine) -> Any:
+    """Return what to predict with, as the engine has it now.
+
+    Parameters
+    ----------
+    problem : Problem
+        What the engine trains.
+    engine : Machine
+        The engine.
+
+    Returns
+    -------
+    ndarray, or KernelWeights of a problem with a kernel
+        A copy.
+    """
+    own = getattr(problem, "model_weights", None)
+    return copy_weights(engine) if own is None else own(engine)
 
 
 class _Run:

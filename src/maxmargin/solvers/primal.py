@@ -135,6 +135,8 @@ class PrimalSolver(Solver):
     #: What it moves.
     machine: ClassVar[type[PrimalMachine]] = PrimalMachine
 
+    kernels: ClassVar[bool] = False
+
     def start(
         self, problem: Problem, C: float, regularizer: Regularizer, single: bool
     ) -> PrimalMachine:

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain import Chain
+from maxmargin.structures.kernels import Kernel
 
 if TYPE_CHECKING:
     from maxmargin.structures.check import StructureReport, check_structure
 
-__all__ = ["Chain", "Structure", "StructureReport", "check_structure"]
+__all__ = ["Chain", "Kernel", "Structure", "StructureReport", "check_structure"]
 
 
 def __getattr__(name: str) -> Any:

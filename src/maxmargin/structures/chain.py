@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _native
+from maxmargin.errors import NotCompatibleError
 from maxmargin.features import (
     EncodedBatch,
     FeatureEncoder,
@@ -35,11 +36,18 @@ from maxmargin.structures.chain_options import (
     sequence_weights,
     token_weights,
 )
+from maxmargin.structures.kernels import (
+    Kernel,
+    KernelProblem,
+    KernelWeights,
+    make_kernel,
+    token_numbers,
+)
 
 __all__ = ["Chain", "ChainWeights", "PreparedProblem"]
 
 Floats: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
-Weights: TypeAlias = Floats | _native.SparseWeights
+Weights: TypeAlias = Floats | _native.SparseWeights | KernelWeights
 Encoder: TypeAlias = FeatureEncoder | TemplateEncoder
 Labelling: TypeAlias = list[Any]
 
@@ -120,6 +128,12 @@ class Chain(Structure):
     encoder : FeatureEncoder, TemplateEncoder or None
         How X becomes numbers; a fresh copy of it is fitted by ``prepare``. None: a
         `FeatureEncoder`, for features as Python objects.
+    kernel : {"linear", "poly", "rbf"}, callable or Kernel
+        How emissions are scored. "linear": each feature has weights. Else through a kernel between
+        tokens, with training tokens instead of weights (see `Kernel`); then the regulariser is
+        `L2`, the solver one of the dual ones, and there are no pair features.
+    degree, gamma, coef0, cache_mb
+        Parameters of the kernel, as in `Kernel`; a `Kernel` brings its own.
 
     Attributes
     ----------
@@ -163,11 +177,21 @@ class Chain(Structure):
         labels: Any = None,
         allowed: Any = None,
         encoder: Encoder | None = None,
+        *,
+        kernel: Any = "linear",
+        degree: int = 2,
+        gamma: float | str = "scale",
+        coef0: float = 1.0,
+        cache_mb: float = 200,
     ) -> None:
         self.loss_spec = loss
         self.labels = labels
         self.allowed = allowed
         self.encoder: Encoder = FeatureEncoder() if encoder is None else encoder
+        self.kernel = kernel
+        self.degree, self.gamma, self.coef0, self.cache_mb = degree, gamma, coef0, cache_mb
+        self._kernel: Kernel | None = None  # its parameters as numbers, once prepared
+        self._n_kernel_tokens = 0
         self.classes_: list[Any] = []
         self.labels_: list[Any] = []
         self.class_columns_: NDArray[np.intp] = np.empty(0, np.intp)
@@ -176,8 +200,10 @@ class Chain(Structure):
         self._mask: _Mask | None = None
 
     def __repr__(self) -> str:
-        shown = {"loss": self.loss_spec, "labels": self.labels, "allowed": self.allowed}
-        defaults = {"loss": "hamming", "labels": None, "allowed": None}
+        defaults: dict[str, Any] = {"loss": "hamming", "labels": None, "allowed": None}
+        defaults |= {"kernel": "linear", "degree": 2, "gamma": "scale", "coef0": 1.0}
+        defaults |= {"cache_mb": 200}
+        shown = {name: getattr(self, name) for name in defaults} | {"loss": self.loss_spec}
         given = (
             f"{name}={value!r}"
             for name, value in shown.items()
@@ -216,13 +242,14 @@ class Chain(Structure):
         """
         batch, codes = self.learn(X, Y)
         parts = self._parts(batch, codes, token_weight, sample_weight)
-        problem = _native.ChainProblem(**parts)
+        problem = self._problem(batch, parts)
         features = self.encoder.identity()
-        return PreparedProblem(problem, {**parts, "features": features, "labels_": self.labels_})
+        parts |= {"features": features, "labels_": self.labels_, "kernel": _identity(self._kernel)}
+        return PreparedProblem(problem, parts)
 
     def make_problem(
         self, X: Any, Y: Any, token_weight: Any = None, sample_weight: Any = None
-    ) -> _native.ChainProblem:
+    ) -> _native.Problem:
         """Make a native training problem with the features and labels that are known.
 
         Parameters
@@ -238,7 +265,7 @@ class Chain(Structure):
 
         Returns
         -------
-        ChainProblem
+        ChainProblem or KernelProblem
             What a solver trains.
 
         Raises
@@ -248,9 +275,9 @@ class Chain(Structure):
         """
         self._require_prepared()
         check_lengths(X, Y)
-        batch = self.encoder.transform(X)
+        batch = self._encoded(X)
         codes, _ = encode_labels(Y, self._codes)
-        return self.encoded_problem(batch, codes, token_weight, sample_weight)
+        return self._problem(batch, self._parts(batch, codes, token_weight, sample_weight))
 
     def encoded_problem(
         self,
@@ -259,7 +286,7 @@ class Chain(Structure):
         token_weight: Any = None,
         sample_weight: Any = None,
     ) -> _native.ChainProblem:
-        """Make a native problem of encoded sequences.
+        """Make a native problem of encoded sequences, for a chain without a kernel.
 
         Parameters
         ----------
@@ -275,7 +302,21 @@ class Chain(Structure):
         ChainProblem
             What a solver trains, or what can be decoded.
         """
+        self._require_weights("encoded_problem")
         return _native.ChainProblem(**self._parts(batch, codes, token_weight, sample_weight))
+
+    def _problem(self, batch: EncodedBatch, parts: dict[str, Any]) -> _native.Problem:
+        if self._kernel is None:
+            return _native.ChainProblem(**parts)
+        kept = ("n_labels", "labels", "token_weight", "cost", "example_weight")
+        problem = KernelProblem(batch, self._kernel, **{name: parts[name] for name in kept})
+        self._n_kernel_tokens = problem.tokens.n_tokens
+        return problem
+
+    def _encoded(self, X: Any) -> EncodedBatch:
+        """Return X in numbers, by what is known."""
+        self._require_prepared()
+        return self.encoder.transform(X if self._kernel is None else token_numbers(X, self._kernel))
 
     def learn(self, X: Any, Y: Any) -> tuple[EncodedBatch, NDArray[np.int32]]:
         """Learn the features of X and the labels of Y, and encode both.
@@ -297,6 +338,13 @@ class Chain(Structure):
         if Y is None:
             raise ValueError("Y is None; expected a list of label sequences, one for each of X")
         check_lengths(X, Y)
+        kernel = make_kernel(
+            self.kernel,
+            degree=self.degree,
+            gamma=self.gamma,
+            coef0=self.coef0,
+            cache_mb=self.cache_mb,
+        )
         known = None if self.labels is None else explicit_labels(self.labels)
         codes, classes = encode_labels(Y, known)
         n_labels = len(classes)
@@ -314,9 +362,18 @@ class Chain(Structure):
         cost = cost_matrix(self.loss_spec, classes)
         mask = allowed_mask(self.allowed, classes)
         encoder = self.encoder.fresh()
-        batch = encoder.fit_transform(X)
+        batch = encoder.fit_transform(X if kernel is None else token_numbers(X, kernel))
+        if kernel is not None:
+            if batch.n_pair:
+                raise NotCompatibleError(
+                    f"there are {batch.n_pair} pair features (lines of the template that begin "
+                    "with B), which have weights; with a kernel, only the features of single "
+                    'tokens do without. Leave these lines out, or use kernel="linear"'
+                )
+            kernel = kernel.resolved(batch)
         # From here on nothing fails: a chain is prepared as a whole or left as it was.
         self.encoder = encoder
+        self._kernel = kernel
         self._set_labels(classes, columns)
         self._cost = None if cost is None else np.ascontiguousarray(cost[np.ix_(order, order)])
         self._mask = None
@@ -458,6 +515,8 @@ class Chain(Structure):
             certificate is computed from; they are in memory at the same time.
         """
         kind = _weight_dtype(dtype)
+        if self._kernel is not None:
+            return self._kernel_memory(kind)
         pairs = f" + {self._n_pair} pair features x {self.n_labels}" if self._n_pair else ""
         name = (
             f"the weights ({self._n_token_features} features + {self.n_labels} transitions + 2"
@@ -467,6 +526,21 @@ class Chain(Structure):
         own = self.n_weights(kind) * kind.itemsize
         return name, 2 * own + 8 * self.n_weights("float64")
 
+    def _kernel_memory(self, kind: np.dtype[Any]) -> tuple[str, int]:
+        m, L = self._n_kernel_tokens, self.n_labels
+        assert self._kernel is not None
+        cache = min(int(self._kernel.cache_mb * 1e6), m * m * kind.itemsize)
+        rows = m + L + 2
+        # Coefficients, scores and the change of a step; the first two once more to certify them.
+        own = 3 * rows * _native.padded_labels(L, kind.itemsize == 4) * kind.itemsize
+        exact = 2 * rows * _native.padded_labels(L, False) * 8
+        name = (
+            f"coefficients and scores ({m} different tokens + {L} transitions + 2, times {L} "
+            f"labels, {kind.name} and for the certificate 8-byte, and {cache / 1e6:.0f} MB of the "
+            "kernel)"
+        )
+        return name, own + exact + cache
+
     def _require_prepared(self) -> None:
         if not self.labels_:
             from sklearn.exceptions import NotFittedError
@@ -475,19 +549,24 @@ class Chain(Structure):
 
     # --- weights ---------------------------------------------------------------------------------
 
-    def unpack(self, weights: Floats) -> ChainWeights:
+    def unpack(self, weights: Floats | KernelWeights) -> ChainWeights:
         """Return views of the native weights, without the padding.
 
         Parameters
         ----------
-        weights : array of shape (n_weights(dtype),)
+        weights : array of shape (n_weights(dtype),) or KernelWeights
             The native weights.
 
         Returns
         -------
         ChainWeights
-            Labels in the order of ``labels_``.
+            Labels in the order of ``labels_``. With a kernel there are no weights of features:
+            ``coef`` has no rows.
         """
+        if isinstance(weights, KernelWeights):
+            edges, n = weights.edges, self.n_labels
+            none = np.empty((0, n))
+            return ChainWeights(none, edges[:n], edges[n], edges[n + 1], np.empty((0, n, n)))
         self._check_weights(weights)
         rows: Floats = weights.reshape(self._n_rows, -1)[:, : self.n_labels]
         d, L = self._n_token_features, self.n_labels
@@ -519,15 +598,15 @@ class Chain(Structure):
 
         Parameters
         ----------
-        weights : array of shape (n_weights(dtype),) or SparseWeights
+        weights : array of shape (n_weights(dtype),), SparseWeights or KernelWeights
             Native weights that may have been moved, for example by pickling.
 
         Returns
         -------
-        array or SparseWeights
+        array, SparseWeights or KernelWeights
             The same numbers, aligned.
         """
-        if isinstance(weights, _native.SparseWeights):
+        if isinstance(weights, _native.SparseWeights | KernelWeights):
             return weights
         self._check_weights(weights)
         if weights.flags.c_contiguous and weights.ctypes.data % ALIGNMENT == 0:
@@ -552,10 +631,11 @@ class Chain(Structure):
 
     # --- prediction ------------------------------------------------------------------------------
 
-    def _inputs(self, X: Any) -> tuple[_native.ChainProblem, NDArray[np.int64]]:
-        self._require_prepared()
-        batch = self.encoder.transform(X)
-        return _native.ChainProblem(**self._parts(batch)), batch.offsets
+    def _decodable(self, batch: EncodedBatch, weights: Weights) -> tuple[_native.ChainProblem, Any]:
+        """Return encoded sequences as a problem, and the native weights to decode it with."""
+        if isinstance(weights, KernelWeights):
+            return weights.decodable(batch)
+        return _native.ChainProblem(**self._parts(batch)), self.native_weights(weights)
 
     def predict(self, X: Any, weights: Weights, n_jobs: int = 1) -> list[Labelling]:
         """Return the best labelling of every sequence, within ``allowed``.
@@ -574,8 +654,7 @@ class Chain(Structure):
         list of lists of labels
             One list a sequence.
         """
-        self._require_prepared()
-        batch = self.encoder.transform(X)
+        batch = self._encoded(X)
         return _split(self._decoded(self.predict_encoded(batch, weights, n_jobs)), batch.offsets)
 
     def predict_encoded(
@@ -598,8 +677,8 @@ class Chain(Structure):
             Places in ``labels_``.
         """
         self._require_prepared()
-        problem = self.encoded_problem(batch)
-        codes, _ = problem.predict(self.native_weights(weights), n_jobs, *self._masks())
+        problem, native = self._decodable(batch, weights)
+        codes, _ = problem.predict(native, n_jobs, *self._masks())
         return codes
 
     def kbest(
@@ -629,8 +708,8 @@ class Chain(Structure):
             raise TypeError(f"k is {k!r}; expected an integer") from None
         if k < 1:
             raise ValueError(f"k is {k}; expected at least 1")
-        problem, _ = self._inputs(X)
-        found = problem.kbest(self.native_weights(weights), k, n_jobs, *self._masks())
+        problem, native = self._decodable(self._encoded(X), weights)
+        found = problem.kbest(native, k, n_jobs, *self._masks())
         return [[(self._decoded(codes), float(score)) for score, codes in paths] for paths in found]
 
     def score_labellings(
@@ -657,8 +736,8 @@ class Chain(Structure):
         self._require_prepared()
         check_lengths(X, Y)
         codes, _ = encode_labels(Y, self._codes)
-        problem, _ = self._inputs(X)
-        return problem.score(self.native_weights(weights), codes, n_jobs)
+        problem, native = self._decodable(self._encoded(X), weights)
+        return problem.score(native, codes, n_jobs)
 
     def max_marginals(self, X: Any, weights: Weights, n_jobs: int = 1) -> list[NDArray[np.float64]]:
         """Return, for each token and label, the score of the best labelling with that label there.
@@ -677,9 +756,10 @@ class Chain(Structure):
         list of arrays of shape (T, L)
             Over all labellings, whatever ``allowed`` says; columns in the order of ``labels_``.
         """
-        problem, offsets = self._inputs(X)
-        flat = problem.max_marginals(self.native_weights(weights), n_jobs)
-        return np.split(flat.reshape(-1, self.n_labels), offsets[1:-1])
+        batch = self._encoded(X)
+        problem, native = self._decodable(batch, weights)
+        flat = problem.max_marginals(native, n_jobs)
+        return np.split(flat.reshape(-1, self.n_labels), batch.offsets[1:-1])
 
     def known_codes(self, Y: Any) -> NDArray[np.int32]:
         """Return the codes of labels (places in ``labels_``), -1 for a label that is not known.
@@ -726,7 +806,7 @@ class Chain(Structure):
         tuple of two arrays
             Indices (some may occur twice) and values.
         """
-        self._require_prepared()
+        self._require_weights("joint_feature")
         check_lengths([x], [y])
         batch = self.encoder.transform([x])
         codes, _ = encode_labels([y], self._codes)
@@ -794,6 +874,7 @@ class Chain(Structure):
         list of labels
             One a token; of several best ones, the one with the more frequent labels at the end.
         """
+        self._require_weights("argmax")
         rows = self._rows(np.asarray(w, dtype=np.float64))
         d, L = self._n_token_features, self.n_labels
         transition, start, end = rows[d : d + L], rows[d + L], rows[d + L + 1]
@@ -813,6 +894,14 @@ class Chain(Structure):
             steps[t] += rows[d + L + 2 + g[:, None] * L + np.arange(L)].sum(axis=0)
         return self._decoded(_viterbi(unary, steps, start, end))
 
+    def _require_weights(self, method: str) -> None:
+        self._require_prepared()
+        if self._kernel is not None:
+            raise NotCompatibleError(
+                f"{method} is about weights of features, and a chain with the kernel "
+                f'{self._kernel.name} has none; use kernel="linear", or predict'
+            )
+
     def _unary(self, batch: EncodedBatch, coef: Floats) -> NDArray[np.float64]:
         """Return [T][L]: the scores of the labels of one sequence without transitions."""
         n_sparse = self.encoder.n_sparse
@@ -831,6 +920,13 @@ class Chain(Structure):
 
 def _split(labels: Labelling, offsets: NDArray[np.int64]) -> list[Labelling]:
     return [labels[a:b] for a, b in itertools.pairwise(offsets.tolist())]
+
+
+def _identity(kernel: Kernel | None) -> list[Any]:
+    """Return what tells one kernel from another."""
+    if kernel is None:
+        return []
+    return [kernel.kind, kernel.degree, kernel.gamma, kernel.coef0, kernel.matrix]
 
 
 def _weight_dtype(dtype: Any) -> np.dtype[Any]:

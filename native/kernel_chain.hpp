@@ -1,0 +1,175 @@
+// A chain whose emissions go through a kernel k between tokens.
+//
+// Inside is an ordinary chain in which each distinct token is a sparse feature of its own. With
+//   u[s][l] = C Σ α (label l of the truth - label l of the output, at the tokens that are s),
+// the weights that it reads are the emission scores of the training tokens themselves,
+//   w[t][l] = Σ_s k(t, s) u[s][l],
+// while transitions, start and end have weights as ever (w = u). Oracle, margins, cells and
+// recombination are those of the chain. What is different: a step that changes u at a token changes
+// w at all of them, by a row of k; inner products of planes go through k (ChainData::kernel); and
+// Ω(w) = Ω*(u) = ½ u.w.
+#pragma once
+
+#include <memory>
+
+#include "chain.hpp"
+#include "row_cache.hpp"
+
+namespace mm {
+
+template <class T>
+class KernelChain final : public Structure<T> {
+ public:
+  using Base = Structure<T>;
+  using Fresh = typename Base::Fresh;
+  using Workspace = typename Base::Workspace;
+
+  // Scratch of the chain, and what a step needs to be brought into w.
+  struct Scratch final : Chain<T>::Scratch {
+    std::unique_ptr<Weights<T>> change;  // of u, in one step
+    std::vector<std::size_t> places;     // where it is not zero
+    std::vector<std::uint32_t> tokens;   // the distinct tokens among them
+    AlignedArray<T> amount;              // [Lp], of one of them
+    std::vector<const T*> rows;
+    std::vector<std::uint32_t> missing;
+    std::vector<double> fresh;           // rows of k that were not in the cache
+    std::vector<T> narrow;
+  };
+
+  KernelChain(const ChainData& data, std::size_t cache_bytes)
+      : chain_(data), kernel_(*data.kernel), cache_(kernel_.size(), kernel_.size(), cache_bytes) {}
+
+  const Chain<T>& chain() const { return chain_; }
+
+  std::size_t n_examples() const override { return chain_.n_examples(); }
+  std::size_t n_weights() const override { return chain_.n_weights(); }
+  std::size_t row_size() const override { return chain_.row_size(); }
+  double example_weight(std::size_t i) const override { return chain_.example_weight(i); }
+  void require_truth() const override { chain_.require_truth(); }
+  bool thread_safe() const override { return kernel_.thread_safe(); }
+  std::size_t cache_bytes() const override { return chain_.cache_bytes() + cache_.bytes(); }
+  void weights_changed(Workspace& ws) const override { chain_.weights_changed(ws); }
+
+  std::unique_ptr<Workspace> workspace() const override {
+    auto ws = std::make_unique<Scratch>();
+    chain_.prepare(*ws);
+    return ws;
+  }
+
+  Found oracle(Workspace& ws, std::size_t i, const T* w) const override { return chain_.oracle(ws, i, w); }
+  double oracle_work(std::size_t i) const override { return chain_.oracle_work(i); }
+  double gram_work(CodeView added, CodeView kept) const override { return chain_.gram_work(added, kept); }
+  double loss(std::size_t i, CodeView plane) const override { return chain_.loss(i, plane); }
+  void gram(Workspace& ws, std::size_t i, CodeView a, std::span<const CodeView> planes, double* row) const override {
+    chain_.gram(ws, i, a, planes, row);
+  }
+  bool valid(std::size_t i, CodeView code) const override { return chain_.valid(i, code); }
+  Extent extent(std::size_t i, CodeView plane) const override { return chain_.extent(i, plane); }
+  std::size_t first_piece(CodeView code) const override { return chain_.first_piece(code); }
+  void index(Workspace& ws, std::size_t i, CodeView plane, std::vector<Code>& index) const override {
+    chain_.index(ws, i, plane, index);
+  }
+  void reindex(Workspace& ws, std::size_t i, std::span<const CodeView> planes, std::vector<Code>& index) const override {
+    chain_.reindex(ws, i, planes, index);
+  }
+  Found recombine(Workspace& ws, std::size_t i, const T* w, CodeView index) const override {
+    return chain_.recombine(ws, i, w, index);
+  }
+  void margins(Workspace& ws, std::size_t i, const T* w, CodeView index, std::span<const CodeView> planes,
+               std::span<const double> losses, Fresh fresh, double* F) const override {
+    chain_.margins(ws, i, w, index, planes, losses, fresh, F);
+  }
+  void prefetch_part(std::size_t i, CodeView index, const T* w) const override { chain_.prefetch_part(i, index, w); }
+
+  // ---- u into w --------------------------------------------------------------------------------
+
+  bool maps_weights() const override { return true; }
+
+  void accumulate(Workspace& base, std::size_t i, CodeView index, std::span<const CodeView> planes,
+                  const double* coef, Weights<T>& weights) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    if (ws.change == nullptr) ws.change = std::make_unique<Weights<T>>(Weights<T>::recorder(n_weights()));
+    ws.change->wipe();  // a step that failed may have left something
+    chain_.accumulate(ws, i, index, planes, coef, *ws.change);
+    ws.change->places(ws.places);
+    const std::size_t Lp = row_size(), head = kernel_.size() * Lp;
+    const T* change = ws.change->data();
+    ws.tokens.clear();
+    for (const std::size_t j : ws.places) {
+      weights.sums()[j] += change[j];
+      if (j >= head) {
+        weights.data()[j] += change[j];
+      } else if (ws.tokens.empty() || ws.tokens.back() != j / Lp) {
+        ws.tokens.push_back(static_cast<std::uint32_t>(j / Lp));
+      }
+    }
+    if (!weights.sums_only()) spread(ws, change, weights.data(), true);
+  }
+
+  // A step changes whole rows of w for each token of the part. (Rows of k that were not in the cache
+  // are not counted: the schedule, and with it the result, would depend on the size of the cache.)
+  double update_work(CodeView index) const override {
+    double tokens = 0.0;
+    CellReader reader(index, true);
+    for (CellToken t; reader.next(t);) ++tokens;
+    const double vectors = double(row_size() * sizeof(T)) / 32.0;
+    return tokens * 2.0 * vectors * double(kernel_.size());
+  }
+
+  void map_weights(Weights<T>& weights) const override {
+    const std::size_t Lp = row_size(), head = kernel_.size() * Lp;
+    const T* u = weights.sums();
+    T* w = weights.data();
+    std::fill(w, w + head, T(0));
+    std::copy(u + head, u + weights.size(), w + head);
+    Scratch ws;
+    for (std::size_t s = 0; s < kernel_.size(); ++s) {
+      if (std::any_of(u + s * Lp, u + (s + 1) * Lp, [](T x) { return x != T(0); })) ws.tokens.push_back(static_cast<std::uint32_t>(s));
+    }
+    spread(ws, u, w, false);
+  }
+
+ private:
+  // Rows of k that are needed, or computed, at once.
+  static constexpr std::size_t kTogether = 16;
+
+  // w[t] += k(t, s) u[s] over all t, for each s of ws.tokens. One token after the other, so that
+  // the sums do not depend on how many rows the cache can hold. Rows that are not in the cache come
+  // into it if they may: where everything is computed anew they would only drive out the others.
+  void spread(Scratch& ws, const T* u, T* w, bool keep) const {
+    const std::size_t m = kernel_.size(), Lp = row_size();
+    const std::size_t together = keep ? std::min(kTogether, cache_.capacity()) : kTogether;
+    const auto& vector = kernels<T>();
+    if (ws.amount.size() == 0) ws.amount.reset(Lp);
+    for (std::size_t at = 0; at < ws.tokens.size(); at += together) {
+      const TokenKernel::Tokens group = TokenKernel::Tokens(ws.tokens).subspan(at, std::min(together, ws.tokens.size() - at));
+      ws.rows.assign(group.size(), nullptr);
+      ws.missing.clear();
+      for (std::size_t a = 0; a < group.size(); ++a) {
+        ws.rows[a] = cache_.find(group[a]);
+        if (ws.rows[a] == nullptr) ws.missing.push_back(group[a]);
+      }
+      ws.fresh.resize(ws.missing.size() * m);
+      if (!ws.missing.empty()) kernel_.rows(ws.missing, ws.fresh.data());
+      if (!keep) ws.narrow.resize(ws.missing.size() * m);
+      for (std::size_t a = 0, fresh = 0; a < group.size(); ++a) {
+        if (ws.rows[a] != nullptr) continue;
+        const double* from = ws.fresh.data() + fresh * m;
+        T* to = keep ? cache_.insert(group[a]) : ws.narrow.data() + fresh * m;
+        for (std::size_t t = 0; t < m; ++t) to[t] = static_cast<T>(from[t]);
+        ws.rows[a] = to;
+        ++fresh;
+      }
+      for (std::size_t a = 0; a < group.size(); ++a) {
+        std::copy_n(u + group[a] * Lp, Lp, ws.amount.data());
+        vector.spread(ws.rows[a], m, ws.amount.data(), Lp, w);
+      }
+    }
+  }
+
+  Chain<T> chain_;
+  const TokenKernel& kernel_;
+  mutable RowCache<T> cache_;  // used by the one thread that moves w
+};
+
+}  // namespace mm
