@@ -26,9 +26,9 @@ from sdm import Data
 GAPS = (0.07, 0.01, 0.007)
 SETTINGS: dict[str, Solver] = {
     "SDM": SDM(),
-    "default": OneSlack(),
     "search, 1 cut": OneSlack(cuts=1),
     "search, 4 cuts": OneSlack(cuts=4),
+    "search, 8 cuts": OneSlack(cuts=8),
     "search, 16 cuts": OneSlack(cuts=16),
     "search, cache": OneSlack(cache=5),
     "plain": OneSlack(cuts=1, stabilize="none"),

@@ -281,6 +281,7 @@ TOGETHER = {
     "subgradient": {"L2", "L1Ball"},
     "lp": {"L1", "nonnegative L1"},
     "extragradient": {"nonnegative L1"},
+    "oneslack": {"L2"},
 }
 KINDS = {
     "L2": L2(),

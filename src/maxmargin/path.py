@@ -557,6 +557,7 @@ def _with_features(
 # --- small helpers -------------------------------------------------------------------------------
 
 
+
 def _numbers(n: int, kept: NDArray[Any]) -> NDArray[np.uint32]:
     number = np.full(n, _DROPPED, dtype=np.uint32)
     number[kept] = np.arange(len(kept), dtype=np.uint32)

@@ -241,7 +241,9 @@ def _features(data: ColumnTable | Items, options: argparse.Namespace) -> _Featur
     return _Features(batch, encoder.feature_names(), labels, _by_line(batch, lines))
 
 
-def _by_function(table: ColumnTable, labels: LabelCodes, options: argparse.Namespace) -> _Features:
+def _by_function(
+    table: ColumnTable, labels: LabelCodes, options: argparse.Namespace
+) -> _Features:
     """Return what a function of the user makes of a table; its failures are input, not faults."""
     try:
         encoder = make_encoder(options.template, table)

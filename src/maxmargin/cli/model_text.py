@@ -215,7 +215,9 @@ class _Rows:
         return rows
 
 
-def _ordered_features(model: TaggerModel, rows: _Rows) -> Iterator[tuple[list[str], NDArray[Any]]]:
+def _ordered_features(
+    model: TaggerModel, rows: _Rows
+) -> Iterator[tuple[list[str], NDArray[Any]]]:
     """Yield names and numbers of the features that have weights, in the order of the names."""
     import numpy as np
 

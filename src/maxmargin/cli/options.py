@@ -157,7 +157,9 @@ def read_data(
         data = conllu_to_columns(data, options.columns.split(","), source)
         return parse_columns(data, source, separator="tab")
     try:
-        return parse_columns(data, source, separator=options.separator, comment=options.comments)
+        return parse_columns(
+            data, source, separator=options.separator, comment=options.comments
+        )
     except ValueError as error:
         hint = _looks_like(data)
         if hint is None or options.format is not None:
@@ -251,10 +253,8 @@ def guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
 def is_function(spec: str) -> bool:
     """Whether a template names a Python function: ``module:function`` or ``file.py:function``."""
     place, colon, name = spec.rpartition(":")
-    return (
-        bool(colon)
-        and name.isidentifier()
-        and (place.endswith(".py") or all(part.isidentifier() for part in place.split(".")))
+    return bool(colon) and name.isidentifier() and (
+        place.endswith(".py") or all(part.isidentifier() for part in place.split("."))
     )
 
 

@@ -109,7 +109,9 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     }
 
 
-def _tagged(model: TaggerModel, options: argparse.Namespace) -> Iterator[tuple[bytes, int, int]]:
+def _tagged(
+    model: TaggerModel, options: argparse.Namespace
+) -> Iterator[tuple[bytes, int, int]]:
     """Yield the output piece by piece, with the numbers of sequences and tokens in it."""
     if options.format == "conll":
         with _opened(options.file) as stream:
@@ -196,7 +198,9 @@ def _last_sequence_end(text: bytes) -> int:
 
 def _holds_tokens(piece: bytes, comment: str | None) -> bool:
     mark = comment.encode() if comment else None
-    return any(line.strip() and not (mark and line.startswith(mark)) for line in piece.split(b"\n"))
+    return any(
+        line.strip() and not (mark and line.startswith(mark)) for line in piece.split(b"\n")
+    )
 
 
 def _columns(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:

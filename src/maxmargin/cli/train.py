@@ -430,7 +430,9 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError("--checkpoint is for one training; it does not go with --grid or --cv")
     several = [name for name in ("grid", "cv", "checkpoint") if getattr(options, name) is not None]
     if options.nonzeros is not None and several:
-        raise ValueError(f"--nonzeros is a search of its own; it does not go with --{several[0]}")
+        raise ValueError(
+            f"--nonzeros is a search of its own; it does not go with --{several[0]}"
+        )
     if options.debias is not None and options.nonzeros is None and options.l1_ratio == 0:
         raise ValueError("--debias needs --l1-ratio R or --nonzeros N to select features")
     check_targets(
@@ -458,7 +460,9 @@ def regularizer_of(options: argparse.Namespace) -> Regularizer | None:
     return ElasticNet(l1_ratio=ratio) if ratio else None
 
 
-def check_targets(targets: Sequence[tuple[str | None, str]], sources: Sequence[str | None]) -> None:
+def check_targets(
+    targets: Sequence[tuple[str | None, str]], sources: Sequence[str | None]
+) -> None:
     """Refuse files that cannot be written, or that are read from.
 
     Parameters

@@ -69,7 +69,9 @@ class ColumnTable:
 
     __slots__ = ("label_column", "native", "offsets", "source")
 
-    def __init__(self, native: Columns, source: str = "X", label_column: int | None = None) -> None:
+    def __init__(
+        self, native: Columns, source: str = "X", label_column: int | None = None
+    ) -> None:
         self.native = native
         self.source = source
         self.label_column = label_column

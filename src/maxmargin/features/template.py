@@ -183,7 +183,9 @@ class Template:
 
         return hashlib.blake2b("\n".join(self._key()).encode(), digest_size=8).hexdigest()
 
-    def program(self, *, bigrams: bool = False) -> list[list[tuple[str, int, int, int, str, bool]]]:
+    def program(
+        self, *, bigrams: bool = False
+    ) -> list[list[tuple[str, int, int, int, str, bool]]]:
         """Return the lines that give features, as native code takes them.
 
         Parameters

@@ -43,7 +43,9 @@ def read_columns(
     OSError
         If the file cannot be read.
     """
-    return parse_columns(read_bytes(path), name_of(path), separator=separator, comment=comment)
+    return parse_columns(
+        read_bytes(path), name_of(path), separator=separator, comment=comment
+    )
 
 
 def parse_columns(

@@ -58,7 +58,9 @@ def tag_text(label: Any, place: str) -> str:
     return tag
 
 
-def write_svmhmm(path: PathOrFile, batch: EncodedBatch, labels: Sequence[Sequence[Any]]) -> None:
+def write_svmhmm(
+    path: PathOrFile, batch: EncodedBatch, labels: Sequence[Sequence[Any]]
+) -> None:
     """Write an SVM^hmm file, in which feature ``id`` has the number ``id + 1``.
 
     Parameters

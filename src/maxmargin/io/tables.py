@@ -101,7 +101,9 @@ def _text(value: Any, name: str, place: str) -> str:
 
 
 def _texts(values: list[Any], name: str, place: str = "row {}") -> list[str]:
-    return [v if type(v) is str else _text(v, name, place.format(r)) for r, v in enumerate(values)]
+    return [
+        v if type(v) is str else _text(v, name, place.format(r)) for r, v in enumerate(values)
+    ]
 
 
 def _starts(keys: list[tuple[str, ...]], names: list[str]) -> list[int]:
@@ -132,7 +134,9 @@ def _from_nested(
         lists = []
         for name, cell in zip(wanted, row, strict=True):
             if not _is_list(cell):
-                found = "a missing value" if _is_missing(cell) else f"a value of type {_type(cell)}"
+                found = (
+                    "a missing value" if _is_missing(cell) else f"a value of type {_type(cell)}"
+                )
                 raise ValueError(
                     f"row {r}, column {name!r}: found {found}; expected a list, as the row is a "
                     "whole sequence (or name the column that tells sequences apart)"

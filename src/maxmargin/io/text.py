@@ -66,7 +66,9 @@ def _read(path: PathOrFile) -> bytes:
     if isinstance(data, str):
         return data.encode("utf-8", "surrogatepass")
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"{name_of(path)}: read() returned {type(data).__name__}; expected bytes")
+        raise TypeError(
+            f"{name_of(path)}: read() returned {type(data).__name__}; expected bytes"
+        )
     return bytes(data)
 
 

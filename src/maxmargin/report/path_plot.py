@@ -164,7 +164,9 @@ def _lines(table: Sequence[dict[str, Any]], axes: _Axes) -> Iterable[str]:
         yield svg_text(x, TOP - 12, f"C = {C:g}", size=13, fill=colour, anchor="end", kind="C")
 
 
-def _points(table: Sequence[dict[str, Any]], axes: _Axes, chosen: int | None) -> Iterable[str]:
+def _points(
+    table: Sequence[dict[str, Any]], axes: _Axes, chosen: int | None
+) -> Iterable[str]:
     """Draw the points; labels that would lie upon each other go one above the other."""
     Cs = sorted({row["C"] for row in table})
     taken: list[tuple[float, float]] = []

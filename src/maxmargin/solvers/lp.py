@@ -76,7 +76,9 @@ class LP(CutSolver):
         weight = np.full(len(signs) * d, regularizer.rho1)
         cost = np.concatenate([weight, engine.C * engine.share[owners]])
         limit = {} if seconds is None else {"time_limit": max(seconds, 0.01)}
-        found = linprog(cost, A_ub=matrix, b_ub=-engine.loss, method=self.method, options=limit)
+        found = linprog(
+            cost, A_ub=matrix, b_ub=-engine.loss, method=self.method, options=limit
+        )
         if found.status == 1:  # out of time: what there was
             return np.asarray(engine.weights[engine.columns]), engine.alpha
         if found.status != 0:

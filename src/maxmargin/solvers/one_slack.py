@@ -81,7 +81,7 @@ class OneSlack(PrimalSolver):
     machine: ClassVar[type[PrimalMachine]] = BundleMachine
     regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L2,)
 
-    cuts: int = 16
+    cuts: int = 4
     stabilize: str = "search"
     beyond: float = 0.1
     mu: float = 10.0
