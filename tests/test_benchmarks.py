@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maxmargin import SDM, Chain
+from maxmargin import Chain
 from maxmargin.comparison import Comparison, Point, Reference, Run
 from maxmargin.solvers import solve
 
@@ -119,13 +119,6 @@ def test_constraints(script: Any) -> None:
 
 def test_formulations_are_passed_on(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ner = script("ner_formulations")
-    rescaled = dataclasses.make_dataclass(
-        "SDM",
-        [("slack", str, "linear"), ("rescale", str, "margin")],
-        bases=(SDM,),
-        frozen=True,
-    )
-    monkeypatch.setattr(ner, "SDM", rescaled)
     made = ner.make_sdm("quadratic", "slack", 0.02)
     assert (made.slack, made.rescale) == ("quadratic", "slack")
     assert (made.schedule, made.tau) == ("paper", 0.02)

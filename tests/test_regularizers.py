@@ -282,6 +282,8 @@ TOGETHER = {
     "lp": {"L1", "nonnegative L1"},
     "extragradient": {"nonnegative L1"},
     "oneslack": {"L2"},
+    "nslack": {"L2", "ElasticNet"},
+    "bcfw": {"L2"},
 }
 KINDS = {
     "L2": L2(),
