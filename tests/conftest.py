@@ -1,0 +1,50 @@
+"""Which tests `make test-fast` leaves out: files that take long as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+#: By measurement (``--durations=0``). What is left covers every part, in less than a minute.
+LONG = {
+    "cli/test_model_text.py",
+    "cli/test_path.py",
+    "estimators/test_callbacks.py",
+    "features/test_encode.py",
+    "features/test_template_encoder.py",
+    "io/test_container.py",
+    "io/test_items.py",
+    "io/test_tagger_file.py",
+    "native/test_engine.py",
+    "native/test_example_weights.py",
+    "native/test_interrupt.py",
+    "native/test_kernel_rows.py",
+    "native/test_kernels.py",
+    "native/test_lazy_beta.py",
+    "native/test_pair_features.py",
+    "native/test_plane_store.py",
+    "native/test_primal.py",
+    "native/test_slack_oracle.py",
+    "native/test_state.py",
+    "native/test_words.py",
+    "report/test_compare_plot.py",
+    "solvers/test_bcfw.py",
+    "solvers/test_checkpoint.py",
+    "solvers/test_elastic_net.py",
+    "solvers/test_extragradient.py",
+    "solvers/test_formulations.py",
+    "solvers/test_lp.py",
+    "solvers/test_nslack.py",
+    "solvers/test_one_slack.py",
+    "solvers/test_sap.py",
+    "solvers/test_subgradient.py",
+    "structures/test_check.py",
+    "structures/test_kernels.py",
+    "tests/test_compare.py",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of long files as slow."""
+    for item in items:
+        if "/".join(item.path.parts[-2:]) in LONG:
+            item.add_marker(pytest.mark.slow)
