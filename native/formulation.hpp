@@ -21,7 +21,7 @@
 
 #include <cmath>
 
-#include "structure.hpp"
+#include "forwarding.hpp"
 
 namespace mm {
 
@@ -29,7 +29,7 @@ enum class Rescale { kMargin, kSlack, kNone };
 enum class Slack { kLinear, kQuadratic, kHard };
 
 template <class T>
-class Formulation final : public Structure<T> {
+class Formulation final : public Forwarding<T> {
  public:
   using Base = Structure<T>;
   using Workspace = typename Base::Workspace;
@@ -56,23 +56,20 @@ class Formulation final : public Structure<T> {
     std::vector<Stretch> stretches;
   };
 
-  std::size_t n_examples() const override { return base_.n_examples(); }
-  std::size_t n_weights() const override { return base_.n_weights(); }
   std::unique_ptr<Workspace> workspace() const override {
     auto ws = std::make_unique<Scratch>();
     ws->inner = base_.workspace();
     return ws;
   }
-  double example_weight(std::size_t i) const override { return base_.example_weight(i); }
-  void require_truth() const override { base_.require_truth(); }
-  bool thread_safe() const override { return base_.thread_safe(); }
-  std::size_t cache_bytes() const override { return base_.cache_bytes(); }
-  void weights_changed(Workspace& ws) const override { base_.weights_changed(inner(ws)); }
-  std::size_t row_size() const override { return base_.row_size(); }
-  void rows_read(std::size_t i, std::vector<std::size_t>& rows) const override { base_.rows_read(i, rows); }
   double oracle_work(std::size_t i) const override { return 8.0 * base_.oracle_work(i); }
-  double gram_work(CodeView added, CodeView kept) const override { return base_.gram_work(added, kept); }
-  bool valid(std::size_t i, CodeView code) const override { return base_.valid(i, code); }
+
+  // A wrapped output is one place: losses of two places do not add up, so nothing is put together
+  // from pieces, and the grades below are of the structure inside.
+  Extent extent(std::size_t, CodeView) const override { return {0, ~std::uint32_t{0}}; }
+  std::size_t first_piece(CodeView code) const override { return code.size(); }
+  Found recombine(Workspace&, std::size_t, const T*, CodeView) const override { return {}; }
+  bool offers_grades(bool) const override { return false; }
+  bool grades(Workspace&, std::size_t, const T*, bool, std::vector<typename Base::Grade>&) const override { return false; }
 
   double loss(std::size_t i, CodeView plane) const override {
     return plane.empty() ? 0.0 : h(base_.loss(i, plane));
@@ -84,14 +81,6 @@ class Formulation final : public Structure<T> {
     const double scale = loss(i, a);
     for (std::size_t k = 0; k < planes.size(); ++k) row[k] *= scale * loss(i, planes[k]);
   }
-
-  void index(Workspace& ws, std::size_t i, CodeView plane, std::vector<Code>& index) const override {
-    base_.index(inner(ws), i, plane, index);
-  }
-  void reindex(Workspace& ws, std::size_t i, std::span<const CodeView> planes, std::vector<Code>& index) const override {
-    base_.reindex(inner(ws), i, planes, index);
-  }
-  void prefetch_part(std::size_t i, CodeView index, const T* w) const override { base_.prefetch_part(i, index, w); }
 
   void margins(Workspace& base, std::size_t i, const T* w, CodeView index, std::span<const CodeView> planes,
                std::span<const double> /*losses*/, Fresh /*fresh*/, double* F) const override {
@@ -117,9 +106,11 @@ class Formulation final : public Structure<T> {
     return by_corners(ws, i, w);
   }
 
- private:
-  static Workspace& inner(Workspace& ws) { return *static_cast<Scratch&>(ws).inner; }
+ protected:
+  const Base& base() const override { return base_; }
+  Workspace& inner(Workspace& ws) const override { return *static_cast<Scratch&>(ws).inner; }
 
+ private:
   double g(double loss) const { return root_ ? std::sqrt(loss) : loss; }
   double h(double loss) const { return rescale_ == Rescale::kNone ? 1.0 : g(loss); }
   // H(y) of Algorithm 1, line 5, from Δ and the margin w.δΨ. `one` is 1, or 1/a where w is kept as a

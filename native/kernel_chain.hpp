@@ -13,15 +13,15 @@
 #include <memory>
 
 #include "chain.hpp"
+#include "forwarding.hpp"
 #include "row_cache.hpp"
 
 namespace mm {
 
 template <class T>
-class KernelChain final : public Structure<T> {
+class KernelChain final : public Forwarding<T> {
  public:
   using Base = Structure<T>;
-  using Fresh = typename Base::Fresh;
   using Workspace = typename Base::Workspace;
 
   // Scratch of the chain, and what a step needs to be brought into w.
@@ -41,45 +41,13 @@ class KernelChain final : public Structure<T> {
 
   const Chain<T>& chain() const { return chain_; }
 
-  std::size_t n_examples() const override { return chain_.n_examples(); }
-  std::size_t n_weights() const override { return chain_.n_weights(); }
-  std::size_t row_size() const override { return chain_.row_size(); }
-  double example_weight(std::size_t i) const override { return chain_.example_weight(i); }
-  void require_truth() const override { chain_.require_truth(); }
   bool thread_safe() const override { return kernel_.thread_safe(); }
   std::size_t cache_bytes() const override { return chain_.cache_bytes() + cache_.bytes(); }
-  void weights_changed(Workspace& ws) const override { chain_.weights_changed(ws); }
-
   std::unique_ptr<Workspace> workspace() const override {
     auto ws = std::make_unique<Scratch>();
     chain_.prepare(*ws);
     return ws;
   }
-
-  Found oracle(Workspace& ws, std::size_t i, const T* w) const override { return chain_.oracle(ws, i, w); }
-  double oracle_work(std::size_t i) const override { return chain_.oracle_work(i); }
-  double gram_work(CodeView added, CodeView kept) const override { return chain_.gram_work(added, kept); }
-  double loss(std::size_t i, CodeView plane) const override { return chain_.loss(i, plane); }
-  void gram(Workspace& ws, std::size_t i, CodeView a, std::span<const CodeView> planes, double* row) const override {
-    chain_.gram(ws, i, a, planes, row);
-  }
-  bool valid(std::size_t i, CodeView code) const override { return chain_.valid(i, code); }
-  Extent extent(std::size_t i, CodeView plane) const override { return chain_.extent(i, plane); }
-  std::size_t first_piece(CodeView code) const override { return chain_.first_piece(code); }
-  void index(Workspace& ws, std::size_t i, CodeView plane, std::vector<Code>& index) const override {
-    chain_.index(ws, i, plane, index);
-  }
-  void reindex(Workspace& ws, std::size_t i, std::span<const CodeView> planes, std::vector<Code>& index) const override {
-    chain_.reindex(ws, i, planes, index);
-  }
-  Found recombine(Workspace& ws, std::size_t i, const T* w, CodeView index) const override {
-    return chain_.recombine(ws, i, w, index);
-  }
-  void margins(Workspace& ws, std::size_t i, const T* w, CodeView index, std::span<const CodeView> planes,
-               std::span<const double> losses, Fresh fresh, double* F) const override {
-    chain_.margins(ws, i, w, index, planes, losses, fresh, F);
-  }
-  void prefetch_part(std::size_t i, CodeView index, const T* w) const override { chain_.prefetch_part(i, index, w); }
 
   // ---- u into w --------------------------------------------------------------------------------
 
@@ -88,11 +56,11 @@ class KernelChain final : public Structure<T> {
   void accumulate(Workspace& base, std::size_t i, CodeView index, std::span<const CodeView> planes,
                   const double* coef, Weights<T>& weights) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    if (ws.change == nullptr) ws.change = std::make_unique<Weights<T>>(Weights<T>::recorder(n_weights()));
+    if (ws.change == nullptr) ws.change = std::make_unique<Weights<T>>(Weights<T>::recorder(this->n_weights()));
     ws.change->wipe();  // a step that failed may have left something
     chain_.accumulate(ws, i, index, planes, coef, *ws.change);
     ws.change->places(ws.places);
-    const std::size_t Lp = row_size(), head = kernel_.size() * Lp;
+    const std::size_t Lp = this->row_size(), head = kernel_.size() * Lp;
     const T* change = ws.change->data();
     ws.tokens.clear();
     for (const std::size_t j : ws.places) {
@@ -112,12 +80,12 @@ class KernelChain final : public Structure<T> {
     double tokens = 0.0;
     CellReader reader(index, true);
     for (CellToken t; reader.next(t);) ++tokens;
-    const double vectors = double(row_size() * sizeof(T)) / 32.0;
+    const double vectors = double(this->row_size() * sizeof(T)) / 32.0;
     return tokens * 2.0 * vectors * double(kernel_.size());
   }
 
   void map_weights(Weights<T>& weights) const override {
-    const std::size_t Lp = row_size(), head = kernel_.size() * Lp;
+    const std::size_t Lp = this->row_size(), head = kernel_.size() * Lp;
     const T* u = weights.sums();
     T* w = weights.data();
     std::fill(w, w + head, T(0));
@@ -129,6 +97,9 @@ class KernelChain final : public Structure<T> {
     spread(ws, u, w, false);
   }
 
+ protected:
+  const Base& base() const override { return chain_; }
+
  private:
   // Rows of k that are needed, or computed, at once.
   static constexpr std::size_t kTogether = 16;
@@ -137,7 +108,7 @@ class KernelChain final : public Structure<T> {
   // the sums do not depend on how many rows the cache can hold. Rows that are not in the cache come
   // into it if they may: where everything is computed anew they would only drive out the others.
   void spread(Scratch& ws, const T* u, T* w, bool keep) const {
-    const std::size_t m = kernel_.size(), Lp = row_size();
+    const std::size_t m = kernel_.size(), Lp = this->row_size();
     const std::size_t together = keep ? std::min(kTogether, cache_.capacity()) : kTogether;
     const auto& vector = kernels<T>();
     if (ws.amount.size() == 0) ws.amount.reset(Lp);
