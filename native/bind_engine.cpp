@@ -1,6 +1,7 @@
 // Python bindings of the dual engine.
 #include <variant>
 
+#include "bind_link.hpp"
 #include "engine_state.hpp"
 #include "formulated.hpp"
 #include "polling.hpp"
@@ -26,25 +27,23 @@ class PythonProblemHandle final : public Problem {
   PythonStructure structure_;
 };
 
-constexpr const char* kKernelLink = "with a kernel w belongs to L2: rho1 and nu must be 0 and rho2 1";
+constexpr const char* kKernelLink = "with a kernel w belongs to L2: the link must be the identity and nu 0";
 
 // An engine of either precision, with the calls that Python makes.
 class EngineHandle {
  public:
-  EngineHandle(Problem& problem, double C, bool single, bool factored, double rho1, double rho2, double nu,
+  EngineHandle(Problem& problem, double C, bool single, bool factored, const Link& link, double nu,
                const std::string& slack, const std::string& rescale)
       : problem_(problem), formulated_(problem, slack, rescale), formulation_(slack, rescale), nu_(nu) {
     require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
     require(std::isfinite(nu) && nu >= 0.0, "nu must be finite and not negative, got " + std::to_string(nu));
-    check_link(rho1, rho2);
     require(!factored || (formulated_.plain() && formulated_.slack() == Slack::kLinear),
             "blocks are kept in parts with linear slacks and margin rescaling only");
     const auto make = [&]<class T>(T) {
       const Structure<T>* structure = formulated_.structure<T>();
       require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
       structure->require_truth();
-      require(!structure->maps_weights() || link_for(C, rho1, rho2).identity(), kKernelLink);
-      engine_ = std::make_unique<Engine<T>>(*structure, C, factored, link_for(C, rho1, rho2), formulated_.slack());
+      engine_ = std::make_unique<Engine<T>>(*structure, C, factored, checked(link, C, *structure), formulated_.slack());
     };
     if (single) {
       make(float{});
@@ -151,11 +150,8 @@ class EngineHandle {
   bool mapped() const {
     return std::visit([](const auto& e) { return e->weights().mapped(); }, engine_);
   }
-  bool holds() const {
-    return std::visit([](const auto& e) { return e->weights().selected(); }, engine_);
-  }
-  std::pair<double, double> link() const {
-    return std::visit([](const auto& e) { return std::pair(e->weights().link().rho1, e->weights().link().rho2); }, engine_);
+  Link link() const {
+    return std::visit([](const auto& e) { return e->weights().link(); }, engine_);
   }
   double C() const {
     return std::visit([](const auto& e) { return e->C(); }, engine_);
@@ -168,25 +164,49 @@ class EngineHandle {
     std::visit([&](auto& e) {
       const Link link = e->weights().link();
       e->rescale(C);
-      if (nu_ > 0.0) e->relink(link_for(C, link.rho1, link.rho2));
+      if (nu_ > 0.0) e->relink(with_decay(link, C));
     }, engine_);
   }
 
-  void relink(double rho1, double rho2) {
-    check_link(rho1, rho2);
-    require(!mapped() || link_for(C(), rho1, rho2).identity(), kKernelLink);
-    std::visit([&](auto& e) { e->relink(link_for(e->C(), rho1, rho2)); }, engine_);
+  void relink(const Link& link) {
+    std::visit([&](auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      e->relink(checked(link, e->C(), *formulated_.structure<T>()));
+    }, engine_);
   }
 
-  void select(nb::handle kept) {
-    require(nu_ == 0.0, "weights cannot be held at zero together with a cost-to-move of beta");
-    require(!mapped(), "with a kernel there are no weights of features that could be held at zero");
+  // Another fixed linear term u₀; None: none.
+  void set_fixed(nb::handle fixed) {
+    require(!mapped(), "with a kernel there are no weights of features that a fixed linear term could be of");
+    require(formulated_.slack() != Slack::kHard, "a hard margin has no fixed linear term: its weights are scaled as a whole");
+    std::visit([&](auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      if (fixed.is_none()) return e->set_fixed(nullptr);
+      Array<T> array;
+      require(nb::try_cast(fixed, array, false), "the fixed linear term must have the type of the weights");
+      require(array.shape(0) == e->weights().size(), "the fixed linear term must have an entry for each weight");
+      for (std::size_t j = 0; j < array.shape(0); ++j) require(std::isfinite(array.data()[j]), "the fixed linear term must be finite");
+      e->set_fixed(array.data());
+    }, engine_);
+  }
+  nb::object fixed() const {
+    return std::visit([](const auto& e) -> nb::object {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      const T* fixed = e->weights().fixed();
+      if (fixed == nullptr) return nb::none();
+      return to_numpy(std::vector<T>(fixed, fixed + e->weights().size()));
+    }, engine_);
+  }
+  // u receives what was added to it elsewhere; planes and multipliers here stay as they are.
+  void receive(nb::handle change) {
+    require(!mapped(), "with a kernel u is not the sum of the features of planes alone");
     std::visit([&](auto& e) {
       using T = std::decay_t<decltype(*e->weights().data())>;
       Array<T> array;
-      require(nb::try_cast(kept, array, false), "the selection must have the type of the weights");
-      require(array.shape(0) == e->weights().size(), "the selection must have an entry for each weight");
-      e->select(array.data());
+      require(nb::try_cast(change, array, false), "the change of u must have the type of the weights");
+      require(array.shape(0) == e->weights().size(), "the change of u must have an entry for each weight");
+      for (std::size_t j = 0; j < array.shape(0); ++j) require(std::isfinite(array.data()[j]), "the change of u must be finite");
+      e->receive(array.data());
     }, engine_);
   }
 
@@ -254,6 +274,7 @@ class EngineHandle {
       d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
       // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
       if (e->weights().mapped()) d["mapped"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
+      if (const T* fixed = e->weights().fixed()) d["fixed"] = to_numpy(std::vector<T>(fixed, fixed + e->weights().size()));
       if (e->weights().lagging()) d["beta"] = to_numpy(std::vector<T>(e->weights().beta(), e->weights().beta() + e->weights().size()));
       return d;
     }, engine_);
@@ -298,6 +319,14 @@ class EngineHandle {
         require(beta.size() == weights.size(), "the checkpoint's beta does not fit its weights");
         for (const T b : beta) require(std::isfinite(b), "the checkpoint holds a beta that is not finite");
       }
+      std::vector<T> fixed;
+      if (d.contains("fixed")) {
+        take(d, "fixed", fixed);
+        require(fixed.size() == weights.size(), "the checkpoint's fixed linear term does not fit its weights");
+        for (const T x : fixed) require(std::isfinite(x), "the checkpoint holds a fixed linear term that is not finite");
+        require(!e->weights().mapped() && formulated_.slack() != Slack::kHard, "the checkpoint has a fixed linear term, which this problem cannot have");
+      }
+      e->weights().set_fixed(fixed.empty() ? nullptr : fixed.data());
       e->parts() = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
       std::copy(weights.begin(), weights.end(), e->weights().sums());
       e->weights().relink();
@@ -317,14 +346,34 @@ class EngineHandle {
     out.assign(array.data(), array.data() + array.shape(0));
   }
 
-  static void check_link(double rho1, double rho2) {
-    require(std::isfinite(rho1) && rho1 >= 0.0, "rho1 must be finite and not negative, got " + std::to_string(rho1));
-    require(std::isfinite(rho2) && rho2 > 0.0, "rho2 must be positive and finite, got " + std::to_string(rho2));
+  // With the r of (IV.14) that goes with ν; 1/scale is the paper's ρ₂.
+  Link with_decay(Link link, double C) const {
+    const double price = nu_ * C / link.scale.all;
+    link.decay = nu_ > 0.0 ? price / (1.0 + price) : 0.0;
+    return link;
+  }
+  template <class T>
+  Link checked(const Link& link, double C, const Structure<T>& structure) const {
+    link.check(structure.n_weights());
+    require(nu_ == 0.0 || link.uniform(), "a cost-to-move of beta goes with one pair of thresholds and one scale for all weights");
+    require(!structure.maps_weights() || (link.identity() && nu_ == 0.0), kKernelLink);
+    return with_decay(link, C);
   }
 
-  // With the r of (IV.14) that goes with ν.
-  Link link_for(double C, double rho1, double rho2) const {
-    return {rho1, rho2, nu_ * C * rho2 / (1.0 + nu_ * C * rho2)};
+  // A link for 8-byte weights, whose layout may be padded differently.
+  template <class T>
+  Link widened(Link link, std::size_t n) const {
+    link.decay = 0.0;
+    if constexpr (sizeof(T) == 4) {
+      link.for_fields([&](LinkField& field) {
+        if (!field.each) return;
+        const std::vector<float> narrow(field.each->begin(), field.each->end());
+        std::vector<double> wide(n);
+        problem_.widen(narrow.data(), wide.data());
+        field.each = std::make_shared<const std::vector<double>>(std::move(wide));
+      });
+    }
+    return link;
   }
 
   template <class T>
@@ -334,21 +383,18 @@ class EngineHandle {
     std::optional<nb::gil_scoped_release> release;
     if (!gil_needed) release.emplace();
     // β at its fixed point, whatever its cost-to-move: the w at which Ω*(u) has its gradient.
-    const Link link = engine.weights().link();
-    Weights<double> w(exact->n_weights(), Link{link.rho1, link.rho2}, 0, exact->maps_weights());
-    if (engine.weights().selected()) {
-      AlignedArray<T> kept(engine.weights().size());
-      for (std::size_t j = 0; j < kept.size(); ++j) kept[j] = engine.weights().held(j) ? T(0) : T(1);
+    Weights<double> w(exact->n_weights(), widened<T>(engine.weights().link(), exact->n_weights()), 0, exact->maps_weights());
+    if (const T* fixed = engine.weights().fixed()) {
       if constexpr (sizeof(T) == 4) {
         AlignedArray<double> wide(w.size());
-        problem_.widen(kept.data(), wide.data());
-        w.select(wide.data());
+        problem_.widen(fixed, wide.data());
+        w.set_fixed(wide.data());
       } else {
-        w.select(kept.data());
+        w.set_fixed(fixed);
       }
     }
     engine.rebuild(*exact, w);
-    const double penalty = w.penalty(), conjugate = w.conjugate();
+    const double penalty = w.penalty() - w.fixed_gain(), conjugate = w.conjugate();
     if (w.mapped() && conjugate < -1e-9 * (1.0 + engine.C() * engine.expected_loss())) throw IndefiniteKernel();
     const std::size_t n = exact->n_examples(), shares = gil_needed ? 1 : n_shares(threads, n);
     std::vector<double> value(n), unsure(n);
@@ -379,6 +425,8 @@ class EngineHandle {
 
 void bind_engine(nb::module_& m) {
   nb::class_<PythonProblemHandle, Problem>(m, "PythonProblem").def(nb::init<nb::object>(), "problem"_a);
+
+  bind_link(m);
 
   nb::class_<PassOptions>(m, "PassOptions")
       .def("__init__",
@@ -412,8 +460,8 @@ void bind_engine(nb::module_& m) {
       .def_ro("interrupted", &PassResult::interrupted);
 
   nb::class_<EngineHandle>(m, "Engine")
-      .def(nb::init<Problem&, double, bool, bool, double, double, double, const std::string&, const std::string&>(), "problem"_a, "C"_a, "single"_a = true,
-           "factored"_a = true, "rho1"_a = 0.0, "rho2"_a = 1.0, "nu"_a = 0.0, "slack"_a = "linear", "rescale"_a = "margin", nb::keep_alive<1, 2>())
+      .def(nb::init<Problem&, double, bool, bool, const Link&, double, const std::string&, const std::string&>(), "problem"_a, "C"_a, "single"_a = true,
+           "factored"_a = true, "link"_a = Link{}, "nu"_a = 0.0, "slack"_a = "linear", "rescale"_a = "margin", nb::keep_alive<1, 2>())
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("collect_pass", &EngineHandle::collect_pass, "threads"_a = 1, "seconds"_a = nb::none())
@@ -421,7 +469,6 @@ void bind_engine(nb::module_& m) {
       .def("expected_loss", &EngineHandle::expected_loss)
       .def("penalty", &EngineHandle::penalty)
       .def("conjugate", &EngineHandle::conjugate)
-      .def("select", &EngineHandle::select, "kept"_a)
       .def("dual", &EngineHandle::dual)
       .def("objective", &EngineHandle::objective, "threads"_a = 1)
       .def("average", &EngineHandle::average)
@@ -436,13 +483,15 @@ void bind_engine(nb::module_& m) {
       .def("beta", &EngineHandle::beta)
       .def("certify", &EngineHandle::certify, "threads"_a = 1)
       .def("rescale", &EngineHandle::rescale, "C"_a)
-      .def("relink", &EngineHandle::relink, "rho1"_a, "rho2"_a)
+      .def("relink", &EngineHandle::relink, "link"_a)
+      .def("set_fixed", &EngineHandle::set_fixed, "fixed"_a.none())
+      .def("receive", &EngineHandle::receive, "change"_a)
+      .def_prop_ro("fixed", &EngineHandle::fixed)
       .def("state", &EngineHandle::state)
       .def("restore", &EngineHandle::restore, "state"_a)
       .def("size", &EngineHandle::size)
       .def_prop_ro("C", &EngineHandle::C)
       .def_prop_ro("link", &EngineHandle::link)
-      .def_prop_ro("holds", &EngineHandle::holds)
       .def_prop_ro("formulation", [](const EngineHandle& e) { return e.formulation(); })
       .def_prop_ro("nu", &EngineHandle::nu)
       .def_prop_ro("factored", &EngineHandle::factored)

@@ -1,10 +1,15 @@
 // The dual engine: block-coordinate ascent on
 //
-//   D(α) = C Σ_i Σ_y α_i(y) l_i(y) - Ω*(u),   u = C Σ_i Σ_y α_i(y) Δf_i(y),   w = link(u),
+//   D(α) = C Σ_i Σ_y α_i(y) l_i(y) - Ω*(u),   u = u₀ + C Σ_i Σ_y α_i(y) Δf_i(y),   w = link(u),
 //   α_i(y) >= 0,  Σ_y α_i(y) = 1              (y_i itself is a member, with Δf = 0 and l = 0)
 //
-// whose primal is P(w) = Ω(w) + C Σ_i max_y F_i(y), F_i(y) = l_i(y) - w.Δf_i(y). At one w the gap
-// P - D is the sum of the block gaps  g_i = C (max_y F_i(y) - Σ_y α_i(y) F_i(y)).
+// whose primal is P(w) = Ω(w) - w.u₀ + C Σ_i max_y F_i(y), F_i(y) = l_i(y) - w.Δf_i(y). At one w the
+// gap P - D is the sum of the block gaps  g_i = C (max_y F_i(y) - Σ_y α_i(y) F_i(y)).
+//
+// Planes are relative to a reference output y_i that never changes: Δf = f(x_i, y_i) - f(x_i, y), and l
+// is the loss of y less that of the reference, of either sign. u₀ is a fixed linear term, zero unless
+// the problem is one step of a concave-convex procedure: what such a procedure re-imputes (a latent
+// output h_i, say) is u₀ = C Σ_i (f(x_i, h_i) - f(x_i, y_i)), and planes and multipliers stay valid.
 //
 // That is for linear slacks ξ_i = max_y F_i(y). With quadratic ones the primal has C/2 Σ ξ_i², there
 // is no Σ_y α_i(y) = 1, and with M_i = Σ_{y≠y_i} α_i(y) the dual has -C/2 Σ M_i² instead and the gaps
@@ -94,7 +99,9 @@ class Engine {
   Engine(const Structure<T>& structure, double C, bool factored, Link link = {}, Slack slack = Slack::kLinear)
       : loop(structure), structure_(structure), C_(C), factored_(factored), slack_(slack),
         weights_(structure.n_weights(), link, structure.row_size(), structure.maps_weights()), parts_(structure.n_examples()),
-        hinge_(structure.n_examples()), gaps_(structure.n_examples()) {}
+        hinge_(structure.n_examples()), gaps_(structure.n_examples()) {
+    recount();  // Ω*(0) is not 0 where the link has offsets or bounds
+  }
 
   std::size_t n_examples() const { return parts_.size(); }
   double C() const { return C_; }
@@ -138,9 +145,10 @@ class Engine {
     if (weights_.lagging()) weights_.refresh_all();
   }
 
-  // The oracle at one w. New planes get their place, and the true gap follows from the sum of the
-  // hinges alone: with E = Σ α l, D = C E - Ω, P - D = C (E + Σ max F) - 2 D. (Examples that have
-  // weights have them in both sums.)
+  // The oracle at one w. New planes get their place, and for L2 the true gap follows from the sum of
+  // the hinges alone: with E = Σ α l, D = C E - ½|w|² and P = ½|w|² - w.u₀ + C Σ max F, the sum
+  // P + D = C (E + Σ max F) - w.u₀ has no |w|², and so P - D = C (E + Σ max F) - w.u₀ - 2 D.
+  // (Examples that have weights have them in both sums.)
   PassResult collect_pass(int threads) {
     PassResult result = loop.template run<PassResult>(
         threads, [&](Lane& lane, std::size_t i, std::size_t end, PassResult& share) {
@@ -161,13 +169,13 @@ class Engine {
     } else if (slack_ == Slack::kHard) {
       result.gap = hard_primal(weights_.penalty()) - dual_;
     } else if (weights_.linear()) {
-      result.gap = C_ * (loss_ - price_ + risk()) - 2.0 * dual_;
+      result.gap = C_ * (loss_ - price_ + risk()) - 2.0 * dual_ - weights_.fixed_gain();
     } else {
       // Ω(w) is not Ω*(u); both are summed anew, and with them the dual.
       const double dual = C_ * (loss_ - price_) - weights_.conjugate();
       result.gain = dual - dual_;
       dual_ = dual;
-      result.gap = weights_.penalty() + C_ * risk() - dual_;
+      result.gap = weights_.penalty() - weights_.fixed_gain() + C_ * risk() - dual_;
     }
     return result;
   }
@@ -212,11 +220,16 @@ class Engine {
   // The primal at the present w; infinite for a hard margin that w does not have.
   double objective(int threads) {
     if (!look(threads, slack_)) return std::nan("");
-    return slack_ == Slack::kHard ? hard_primal(weights_.penalty()) : weights_.penalty() + C_ * risk();
+    return objective_of(weights_.penalty() - weights_.fixed_gain());
   }
   // The same from slacks that were found elsewhere.
   double objective(double penalty, std::vector<double> slacks) {
     hinge_ = std::move(slacks);
+    return objective_of(penalty);
+  }
+
+  // From what the weights cost, and the slacks in hinge_.
+  double objective_of(double penalty) const {
     return slack_ == Slack::kHard ? hard_primal(penalty) : penalty + C_ * risk();
   }
 
@@ -326,7 +339,7 @@ class Engine {
 
   // Warm start under another regulariser: the multipliers stay.
   void relink(Link link) {
-    weights_.set_link(link);
+    weights_.set_link(std::move(link));
     // What a part learned of the dual's curvature was learned under the old link.
     for (Parts<T>& parts : parts_) {
       for (Part<T>& part : parts) part.stiffness = 1;
@@ -334,9 +347,16 @@ class Engine {
     recount();
   }
 
-  // Hold all weights at zero but those where `kept` is not zero.
-  void select(const T* kept) {
-    weights_.select(kept);
+  // u was moved by another share of the examples (Δu): w follows, the multipliers here stay. The
+  // dual counted here is then that of the joint u with the losses of this share only.
+  void receive(const T* change) {
+    weights_.receive(change);
+    recount();
+  }
+
+  // Another fixed linear term u₀ (nullptr: none): planes and multipliers stay.
+  void set_fixed(const T* fixed) {
+    weights_.set_fixed(fixed);
     recount();
   }
 
@@ -565,13 +585,14 @@ class Engine {
     }
     lane.before.assign(alpha, alpha + m);
     lane.coef.assign(F, F + m);
-    // The link moves w by at most 1/ρ₂ of what u moves: with that curvature the quadratic model of
-    // the dual lies below it (and is it, for L2), so that what the model gains, the dual gains.
+    // The link moves w by at most s = max scale of what u moves (link.hpp): with that curvature the
+    // quadratic model of the dual lies below it (and is it, for L2), so that what the model gains,
+    // the dual gains.
     // Where most weights stay zero the dual is far flatter than that, so the share of the curvature
     // that the last step met is taken, and a step that went too far is taken back. (With a
     // cost-to-move of β the model is the paper's: w moves with u while β rests.)
     const bool exact_model = weights_.linear(), adaptive = !exact_model && !weights_.lagging();
-    const double curvature = C * double(part.stiffness) / (weights_.link().rho2 * options.relaxation);
+    const double curvature = C * double(part.stiffness) * weights_.steepest() / options.relaxation;
     const double sigma = slack_ == Slack::kQuadratic ? 1.0 / options.relaxation : 0.0;
     const int steps =
         options.frank_wolfe
@@ -584,8 +605,8 @@ class Engine {
       std::copy(lane.before.begin(), lane.before.end(), alpha);
       return false;
     }
-    // With δ the step and F' the gradient that SMO left under the relaxed curvature C/(ρ₂ω),
-    // Kδ/ρ₂ = ω (F - F' - μδ) / C, so that the gain Σ δF - C/2 δ'Kδ of the dual / C needs no K.
+    // With δ the step and F' the gradient that SMO left under the relaxed curvature C s/ω,
+    // s Kδ = ω (F - F' - μδ) / C, so that the gain Σ δF - C/2 δ'Kδ of the dual / C needs no K.
     double linear = 0.0, bend = 0.0;
     for (std::size_t k = 1; k < m; ++k) {  // plane 0 has F = 0 before and after
       const double delta = alpha[k] - lane.before[k];
@@ -600,7 +621,8 @@ class Engine {
     if (linear < 0.5 * bend) {
       // An over-relaxed step that was not solved to the end can overshoot so far that the dual
       // falls. Then go back along it to the best point.
-      share = std::max(linear, 0.0) / bend;
+      // (Where rounding alone makes `linear` negative the step may have no curvature: then none of it.)
+      share = bend > 0.0 ? std::max(linear, 0.0) / bend : 0.0;
       for (std::size_t k = free() ? 1 : 0; k < m; ++k) alpha[k] = lane.before[k] + share * (alpha[k] - lane.before[k]);
     }
     const double before_loss = loss_, before_price = price_;

@@ -1,23 +1,10 @@
-// The primal side of the dual engine: u = C * sum of alpha * Δf, and w = link(u).
-//
-// A regulariser owns the link, the gradient of its conjugate:
-//   L2           Ω(w) = ½|w|²                   w = u                     Ω*(u) = ½|w|²
-//   elastic net  Ω(w) = ρ₁|w|₁ + (ρ₂/2)|w|²     w = soft(u, ρ₁) / ρ₂      Ω*(u) = (ρ₂/2)|w|²
-// where soft(u, ρ) moves u towards zero by ρ, and to zero what is not further away. The weights
-// that are zero are exactly zero. (soft(u, ρ₁) = u - β with β = clip(u, ±ρ₁): the β of the SAP
-// paper, in closed form.)
-//
-// Weights may be held at zero (select()): Ω(w) is infinite for any other value of theirs, and Ω*(u)
-// does not see their u. A re-fit of the weights that a sparse model selected is L2 with the rest held.
+// The primal side of the dual engine: u = u₀ + C Σ α Δf, and w = link(u) (link.hpp).
 //
 // For L2, w and u are one array; else u is kept beside w and each touched coordinate is mapped.
+// Weights that the link holds at zero are exactly zero.
 //
-// With a cost-to-move ν the SAP paper moves β towards its fixed point by one step of (IV.14) after
-// every example, in all coordinates:
-//   β <- clip((1 - r) u + r β, ±ρ₁),   r = νCρ₂ / (1 + νCρ₂),        w = (u - β) / ρ₂.
-// While u_j rests, s steps take β_j to clip(u_j + r^s (β_j - u_j), ±ρ₁): below the clip the distance
-// to u_j shrinks by r each time, and a β_j that meets the clip stays there, because u_j lies beyond.
-// So β is kept as of some earlier step, row by row, and brought up to date when a row is read.
+// u₀ is a fixed linear term (Weights::set_fixed): the primal then has Ω(w) - w.u₀ in the place of
+// Ω(w), and the dual is unchanged, C Σ α l - Ω*(u), with the u that contains u₀.
 //
 // With a kernel, w is a linear map of u that the structure knows (Structure::map_weights), and with
 // it Ω(w) = Ω*(u) = ½ u.w: the weights are *mapped*. u is kept beside w, and the structure writes
@@ -26,27 +13,23 @@
 
 #include <cmath>
 
-#include "common.hpp"
+#include "link.hpp"
+#include "slow_beta.hpp"
 
 namespace mm {
-
-struct Link {
-  double rho1 = 0.0, rho2 = 1.0;
-  double decay = 0.0;  // r above; 0: β is always at its fixed point
-  bool identity() const { return rho1 == 0.0 && rho2 == 1.0 && decay == 0.0; }
-};
 
 template <class T>
 class Weights {
  public:
   // `row`: weights come in rows of so many, of which an example reads all or none.
-  explicit Weights(std::size_t n, Link link = {}, std::size_t row = 0, bool mapped = false)
-      : link_(link), identity_(link.identity() && !mapped), mapped_(mapped), row_(row), rho1_(T(link.rho1)), scale_(T(1.0 / link.rho2)),
-        w_(n), u_(identity_ ? 0 : n) {
-    start_lag();
+  explicit Weights(std::size_t n, Link link = {}, std::size_t row = 0, bool mapped = false) : mapped_(mapped), row_(row), w_(n) {
+    adopt(std::move(link));
+    relink();
   }
 
   const Link& link() const { return link_; }
+  // What w moves by at most, for each unit that u moves.
+  double steepest() const { return steepest_; }
   T* data() { return w_.data(); }
   const T* data() const { return w_.data(); }
   T* sums() { return identity_ ? w_.data() : u_.data(); }
@@ -68,28 +51,22 @@ class Weights {
       u_[j] += amount;
       const double after = shrink(u_[j]);
       moved_ += after * after - before * before;
-      w_[j] = (u_[j] - beta_[j]) * scale_;
+      w_[j] = beta_.weight(j, u_[j]);
       return;
     }
+    if (uniform_) [[likely]] {
+      u_[j] += amount;
+      const T w = shrink(u_[j]);
+      moved_ += double(w) * double(w) - double(w_[j]) * double(w_[j]);
+      w_[j] = w;
+      return;
+    }
+    const double before = link_.conjugate(j, double(u_[j]), double(w_[j]));
     u_[j] += amount;
-    const T w = held(j) ? T(0) : shrink(u_[j]);
-    moved_ += double(w) * double(w) - double(w_[j]) * double(w_[j]);
-    w_[j] = w;
+    w_[j] = T(link_.weight(j, double(u_[j])));
+    moved_ += link_.conjugate(j, double(u_[j]), double(w_[j])) - before;
   }
 
-  // Hold all weights at zero but those where `kept` is not zero. Not together with a cost-to-move.
-  void select(const T* kept) {
-    if (identity_) {
-      u_.reset(w_.size());
-      std::copy(w_.data(), w_.data() + w_.size(), u_.data());
-      identity_ = false;
-    }
-    held_.resize(w_.size());
-    for (std::size_t j = 0; j < w_.size(); ++j) held_[j] = kept[j] == T(0);
-    relink();
-  }
-  bool selected() const { return !held_.empty(); }
-  bool held(std::size_t j) const { return !held_.empty() && held_[j] != 0; }
   // Is w linear in u, so that the quadratic model of a step is the dual itself?
   bool linear() const { return identity_ || mapped_; }
 
@@ -97,6 +74,32 @@ class Weights {
   // While u is being made anew, w waits for it to be complete.
   bool sums_only() const { return sums_only_; }
   void set_sums_only(bool only) { sums_only_ = only; }
+
+  // ---- the fixed linear term ----
+
+  // Replace u₀ (nullptr: none); u moves by the difference and w follows.
+  void set_fixed(const T* fixed) {
+    T* u = sums();
+    for (std::size_t j = 0; j < fixed_.size(); ++j) u[j] -= fixed_[j];
+    fixed_.reset(fixed != nullptr ? w_.size() : 0);
+    if (fixed != nullptr) std::copy(fixed, fixed + w_.size(), fixed_.data());
+    for (std::size_t j = 0; j < fixed_.size(); ++j) u[j] += fixed_[j];
+    relink();
+  }
+  const T* fixed() const { return fixed_.size() == 0 ? nullptr : fixed_.data(); }
+  // w.u₀
+  double fixed_gain() const {
+    double sum = 0.0;
+    for (std::size_t j = 0; j < fixed_.size(); ++j) sum += double(w_[j]) * double(fixed_[j]);
+    return sum;
+  }
+  // u receives what another share of the examples added to it.
+  void receive(const T* change) {
+    for (std::size_t j = 0; j < w_.size(); ++j) {
+      if (change[j] != T(0)) add(j, change[j]);
+    }
+    moved_ = 0.0;
+  }
 
   // ---- one sparse vector at a time, instead of weights ----
 
@@ -130,103 +133,75 @@ class Weights {
     touched_.clear();
   }
 
-  // ---- β with a cost-to-move ----
+  // ---- β with a cost-to-move (slow_beta.hpp) ----
 
-  bool lagging() const { return link_.decay > 0.0; }
+  bool lagging() const { return beta_.active(); }
   const T* beta() const { return beta_.data(); }
-  // One step of (IV.14), in all coordinates; carried out when they are read.
-  void tick() { ++time_; }
-  // Bring a row up to date; true if it moved.
-  bool refresh(std::size_t row) {
-    const std::uint64_t steps = time_ - stamp_[row];
-    if (steps == 0) return false;
-    stamp_[row] = time_;
-    const T share = T(std::pow(link_.decay, double(steps)));
-    const std::size_t end = std::min((row + 1) * row_, w_.size());
-    for (std::size_t j = row * row_; j < end; ++j) {
-      beta_[j] = std::clamp(u_[j] + share * (beta_[j] - u_[j]), -rho1_, rho1_);
-      w_[j] = (u_[j] - beta_[j]) * scale_;
-    }
-    return true;
-  }
-  void refresh_all() {
-    for (std::size_t row = 0; row < stamp_.size(); ++row) refresh(row);
-  }
-  // After u or β were written: w follows. Without `beta`, β goes to its fixed point.
-  void follow(const T* beta = nullptr) {
-    for (std::size_t j = 0; j < beta_.size(); ++j) {
-      beta_[j] = std::clamp(beta != nullptr ? beta[j] : u_[j], -rho1_, rho1_);
-      w_[j] = (u_[j] - beta_[j]) * scale_;
-    }
-    std::fill(stamp_.begin(), stamp_.end(), time_);
-  }
+  void tick() { beta_.tick(); }
+  bool refresh(std::size_t row) { return beta_.refresh(row, u_.data(), w_.data()); }
+  void refresh_all() { beta_.refresh_all(u_.data(), w_.data()); }
+  void follow(const T* beta = nullptr) { beta_.follow(beta, u_.data(), w_.data()); }
   // How far the furthest weight is from where β's fixed point would have it.
   double unsettled() const {
     double most = 0.0;
-    for (std::size_t j = 0; j < beta_.size(); ++j) most = std::max(most, std::abs(double(w_[j]) - double(shrink(u_[j]))));
+    if (!lagging()) return most;
+    for (std::size_t j = 0; j < u_.size(); ++j) most = std::max(most, std::abs(double(w_[j]) - double(shrink(u_[j]))));
     return most;
   }
+
   // By how much Ω*(u) changed through add() since the last call; not kept for L2.
-  double take_change() { return 0.5 * link_.rho2 * std::exchange(moved_, 0.0); }
+  double take_change() {
+    const double moved = std::exchange(moved_, 0.0);
+    return uniform_ ? 0.5 / link_.scale.all * moved : moved;
+  }
+  // As before the first step: u = u₀.
   void clear() {
     std::fill(w_.data(), w_.data() + w_.size(), T(0));
     std::fill(u_.data(), u_.data() + u_.size(), T(0));
-    std::fill(beta_.data(), beta_.data() + beta_.size(), T(0));
-    std::fill(stamp_.begin(), stamp_.end(), time_);
+    std::copy(fixed_.data(), fixed_.data() + fixed_.size(), sums());
+    beta_.clear();
     moved_ = 0.0;
+    relink();
   }
-  // Another link: the sums stay, w follows, nothing is held any more.
+  // Another link: the sums stay, w follows.
   void set_link(Link link) {
     if (mapped_) return;  // goes with L2 only
-    held_.clear();
-    if (identity_ && !link.identity()) {
-      u_.reset(w_.size());
-      std::copy(w_.data(), w_.data() + w_.size(), u_.data());
-    } else if (!identity_ && link.identity()) {
-      std::copy(u_.data(), u_.data() + u_.size(), w_.data());
-      u_.reset(0);
-    }
-    link_ = link;
-    identity_ = link.identity();
-    rho1_ = T(link.rho1);
-    scale_ = T(1.0 / link.rho2);
-    start_lag();
+    AlignedArray<T> u(w_.size());
+    std::copy(sums(), sums() + u.size(), u.data());
+    adopt(std::move(link));
+    std::copy(u.data(), u.data() + u.size(), sums());
     relink();
   }
   // After the sums were written: w follows.
   void relink() {
     if (lagging()) return follow();
-    if (mapped_) return;
-    for (std::size_t j = 0; j < u_.size(); ++j) w_[j] = held(j) ? T(0) : shrink(u_[j]);
+    if (mapped_ || identity_) return;
+    for (std::size_t j = 0; j < u_.size(); ++j) w_[j] = uniform_ ? shrink(u_[j]) : T(link_.weight(j, double(u_[j])));
   }
 
   // Ω(w)
   double penalty() const {
     if (mapped_) return half_product();
-    const double square = 0.5 * link_.rho2 * sum([](double w) { return w * w; });
-    return link_.rho1 == 0.0 ? square : square + link_.rho1 * sum([](double w) { return std::abs(w); });
+    if (!uniform_) return sum([&](std::size_t j, double w) { return link_.penalty(j, w); });
+    const double square = 0.5 / link_.scale.all * sum([](std::size_t, double w) { return w * w; });
+    const double lower = link_.lower.all, upper = link_.upper.all;
+    if (lower == 0.0 && upper == 0.0) return square;
+    return square + sum([&](std::size_t, double w) { return w > 0.0 ? upper * w : lower * w; });
   }
   // Ω*(u)
   double conjugate() const {
     if (mapped_) return half_product();
-    if (!lagging()) return 0.5 * link_.rho2 * sum([](double w) { return w * w; });
-    double square = 0.0;
-    for (std::size_t j = 0; j < u_.size(); ++j) square += double(shrink(u_[j])) * double(shrink(u_[j]));
-    return 0.5 * link_.rho2 * square;
+    if (!uniform_) return sum([&](std::size_t j, double w) { return link_.conjugate(j, double(u_[j]), w); });
+    if (!lagging()) return 0.5 / link_.scale.all * sum([](std::size_t, double w) { return w * w; });
+    return 0.5 / link_.scale.all * sum([&](std::size_t j, double) { return double(shrink(u_[j])) * double(shrink(u_[j])); });
   }
 
  private:
-  T shrink(T u) const {
-    if (u > rho1_) return (u - rho1_) * scale_;
-    if (u < -rho1_) return (u + rho1_) * scale_;
-    return T(0);
-  }
+  T shrink(T u) const { return Link::soft(u, lower_, upper_) * scale_; }
 
   // ½ u.w
   double half_product() const {
-    double sum = 0.0;
-    for (std::size_t j = 0; j < w_.size(); ++j) sum += double(u_[j]) * double(w_[j]);
-    return 0.5 * sum;
+    return 0.5 * sum([&](std::size_t j, double w) { return double(u_[j]) * w; });
   }
 
   template <class F>
@@ -239,29 +214,32 @@ class Weights {
       double part[4] = {0, 0, 0, 0};
       std::size_t j = at;
       for (; j + 4 <= end; j += 4) {
-        for (int k = 0; k < 4; ++k) part[k] += f(double(w[j + k]));
+        for (std::size_t k = 0; k < 4; ++k) part[k] += f(j + k, double(w[j + k]));
       }
-      for (; j < end; ++j) part[0] += f(double(w[j]));
+      for (; j < end; ++j) part[0] += f(j, double(w[j]));
       sum += (part[0] + part[1]) + (part[2] + part[3]);
     }
     return sum;
   }
 
-  void start_lag() {
-    beta_.reset(lagging() ? w_.size() : 0);
-    stamp_.assign(lagging() ? (w_.size() + row_ - 1) / row_ : 0, time_);
+  void adopt(Link link) {
+    link_ = std::move(link);
+    identity_ = link_.identity() && !mapped_;
+    uniform_ = link_.uniform();
+    steepest_ = link_.steepest();
+    lower_ = T(link_.lower.all), upper_ = T(link_.upper.all), scale_ = T(link_.scale.all);
+    u_.reset(identity_ ? 0 : w_.size());
+    beta_.start(w_.size(), row_, link_.decay, lower_, upper_, scale_);
   }
 
   Link link_;
-  bool identity_, mapped_, recording_ = false, sums_only_ = false;
+  bool identity_ = true, uniform_ = true, mapped_, recording_ = false, sums_only_ = false;
   std::vector<std::size_t> touched_;
   std::size_t row_;
-  T rho1_, scale_;
-  double moved_ = 0.0;
-  AlignedArray<T> w_, u_, beta_;
-  std::vector<std::uint8_t> held_;    // empty: none is
-  std::vector<std::uint64_t> stamp_;  // per row: the step that its β is of
-  std::uint64_t time_ = 0;
+  T lower_ = T(0), upper_ = T(0), scale_ = T(1);
+  double moved_ = 0.0, steepest_ = 1.0;
+  AlignedArray<T> w_, u_, fixed_;
+  SlowBeta<T> beta_;
 };
 
 }  // namespace mm

@@ -1,8 +1,9 @@
 """Regularisers: what is paid for the weights, and how the weights follow from the dual.
 
 Every dual method here keeps u = C Σ α Δf; a regulariser Ω owns the link w = link(u), which is the
-gradient of its conjugate Ω*, and the value Ω(w) in the primal Ω(w) + C Σ ξ_i. The links are in
-``native/weights.hpp``.
+gradient of its conjugate Ω*, and the value Ω(w) in the primal Ω(w) + C Σ ξ_i. A link is data
+(`maxmargin.links.Link`): a regulariser of one's own is a subclass of `Regularizer` whose property
+``link`` returns one.
 
 `L1` and `L1Ball` have no link: the dual does not say what w is. They belong to solvers that keep
 a w of their own (``maxmargin.solvers.primal``) and get a bound from `Regularizer.dual_bound`.
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.errors import NotCompatibleError
+from maxmargin.links import Link
 
 __all__ = ["L1", "L2", "ElasticNet", "L1Ball", "Regularizer", "Selected", "make_regularizer"]
 
@@ -27,8 +29,13 @@ class Regularizer:
     """Base of all regularisers."""
 
     @property
-    def link(self) -> tuple[float, float]:
-        """The ρ₁ and ρ₂ of the native link w = soft(u, ρ₁) / ρ₂."""
+    def linked(self) -> bool:
+        """Whether the weights follow from the dual through a `link`."""
+        return type(self).link is not Regularizer.link
+
+    @property
+    def link(self) -> Link:
+        """How the weights follow from u = C Σ α Δf."""
         raise NotCompatibleError(f"{type(self).__name__} has no native link")
 
     def penalty(self, weights: NDArray[Any]) -> float:
@@ -42,11 +49,9 @@ class Regularizer:
         Returns
         -------
         float
-            ρ₁‖w‖₁ + (ρ₂/2)‖w‖².
+            What the regulariser charges for them.
         """
-        rho1, rho2 = self.link
-        w = weights.astype(np.float64, copy=False)
-        return (rho1 * float(np.abs(w).sum()) if rho1 else 0.0) + 0.5 * rho2 * float(w @ w)
+        return self.link.penalty(weights)
 
     def dual_bound(self, u: NDArray[Any], loss: float) -> float:
         """Return a lower bound of the primal from any multipliers.
@@ -65,26 +70,24 @@ class Regularizer:
         Returns
         -------
         float
-            The bound; at least 0.
+            The bound.
         """
-        rho1, rho2 = self.link
-        size = np.sort(np.abs(u.astype(np.float64, copy=False)))[::-1]
-        size = size[size > rho1]
-        # s loss - Σ max(s |u| - ρ₁, 0)² / 2ρ₂ is concave in s: bisect its slope.
+        link = self.link
+        u = u.astype(np.float64, copy=False)
+
+        def slope(s: float) -> float:
+            return loss - float(link.weights(s * u) @ u)
+
+        # s loss - Ω*(s u) is concave in s, and its slope is loss - link(s u).u: bisect.
         low, high = 0.0, 1.0
-        if self._slope(size, loss, 1.0) < 0:
+        if slope(1.0) < 0:
             for _ in range(60):
                 middle = 0.5 * (low + high)
-                if self._slope(size, loss, middle) > 0:
+                if slope(middle) > 0:
                     low = middle
                 else:
                     high = middle
-        excess = np.maximum(high * size - rho1, 0)
-        return max(0.0, high * loss - float(excess @ excess) / (2 * rho2))
-
-    def _slope(self, size: NDArray[Any], loss: float, s: float) -> float:
-        rho1, rho2 = self.link
-        return loss - float(np.maximum(s * size - rho1, 0) @ size) / rho2
+        return max(-link.conjugate(0 * u), high * loss - link.conjugate(high * u))
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,14 @@ class L2(Regularizer):
     """½‖w‖²: the link is the identity, w = u."""
 
     @property
-    def link(self) -> tuple[float, float]:
-        """The identity: ρ₁ = 0, ρ₂ = 1."""
-        return 0.0, 1.0
+    def link(self) -> Link:
+        """The identity."""
+        return Link()
+
+    def penalty(self, weights: NDArray[Any]) -> float:
+        """Return ½‖w‖², without an array in between: solvers ask every pass."""
+        w = weights.astype(np.float64, copy=False)
+        return 0.5 * float(w @ w)
 
     def dual_bound(self, u: NDArray[Any], loss: float) -> float:
         """Return s·loss - ½s²‖u‖² for the best s, here in closed form: solvers ask every pass."""
@@ -157,9 +165,9 @@ class ElasticNet(Regularizer):
         object.__setattr__(self, "rho2", float(rho2))
 
     @property
-    def link(self) -> tuple[float, float]:
-        """The ρ₁ and ρ₂ of the native link."""
-        return self.rho1, self.rho2
+    def link(self) -> Link:
+        """Thresholds ±ρ₁, scale 1/ρ₂."""
+        return Link(lower=-self.rho1, upper=self.rho1, scale=1.0 / self.rho2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,9 +184,9 @@ class Selected(Regularizer):
     weights: NDArray[Any]
 
     @property
-    def link(self) -> tuple[float, float]:
-        """That of L2."""
-        return 0.0, 1.0
+    def link(self) -> Link:
+        """That of L2 where the model had a weight; scale 0 elsewhere."""
+        return Link(scale=(self.weights != 0).astype(np.float64))
 
     def __repr__(self) -> str:
         return f"Selected({np.count_nonzero(self.weights)} of {self.weights.size} weights)"

@@ -324,14 +324,14 @@ def test_negative_curvature_is_told():
 def test_only_l2_has_a_kernel():
     problem = kernel_problem(noisy_case())
     with pytest.raises(ValueError, match="with a kernel"):
-        _native.Engine(problem, 1.0, rho1=0.1)
+        _native.Engine(problem, 1.0, link=_native.Link(lower=-0.1, upper=0.1))
     with pytest.raises(ValueError, match="with a kernel"):
         _native.Engine(problem, 1.0, nu=0.1)
     engine = _native.Engine(problem, 1.0)
     with pytest.raises(ValueError, match="with a kernel"):
-        engine.relink(0.0, 2.0)
+        engine.relink(_native.Link(scale=0.5))
     with pytest.raises(ValueError, match="with a kernel"):
-        engine.select(np.ones_like(engine.weights))
+        engine.set_fixed(np.ones_like(engine.weights))
     with pytest.raises(ValueError, match="with a kernel"):
         _native.Primal(problem)
 

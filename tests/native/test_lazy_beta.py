@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from maxmargin import ElasticNet
 from maxmargin._native import Engine, PassOptions
 from native_problems import (
     brute_hinge,
@@ -64,8 +65,7 @@ class Net:
             self.C,
             single=single,
             factored=factored,
-            rho1=self.rho1,
-            rho2=self.rho2,
+            link=ElasticNet(self.rho1, self.rho2).link.native(),
             nu=self.nu,
         )
 
@@ -366,9 +366,10 @@ def test_another_c_or_link_has_the_new_rate():
             engine.rescale(net.C)
             close(engine.sums(), ratio * before, 1e-9)
         else:
-            engine.relink(net.rho1, net.rho2)
+            engine.relink(ElasticNet(net.rho1, net.rho2).link.native())
             np.testing.assert_array_equal(engine.sums(), before)
-        assert (engine.C, engine.link, engine.nu) == (net.C, (net.rho1, net.rho2), 1.0)
+        link = ElasticNet(net.rho1, net.rho2).link.native()
+        assert (engine.C, engine.link, engine.nu) == (net.C, link, 1.0)
         beta = np.clip(engine.sums(), -net.rho1, net.rho1)
         np.testing.assert_array_equal(engine.beta(), beta)
         assert engine.unsettled() < 1e-12

@@ -166,7 +166,7 @@ def test_weights_are_the_soft_threshold_of_the_sums(dtype):
 def test_the_dual_rises_and_stays_below(seed, single):
     case = Case(seed, n=10, d=10)
     rho1, rho2, C = 0.2, 0.5, 0.7
-    engine = Engine(case.problem, C, single, True, rho1, rho2)
+    engine = Engine(case.problem, C, single, True, ElasticNet(rho1, rho2).link.native())
     rng = np.random.default_rng(seed)
     best_primal, dual = np.inf, 0.0
     for number in range(30):
@@ -289,5 +289,6 @@ def test_bad_parameters(given, message):
 
 def test_description():
     assert ElasticNet(l1_ratio=0.75) == ElasticNet(0.75, 0.25)
-    assert ElasticNet(0.75, 0.25).link == (0.75, 0.25)
+    link = ElasticNet(0.75, 0.25).link
+    assert (link.lower, link.upper, link.scale) == (-0.75, 0.75, 4.0)
     assert repr(ElasticNet(0.75, 0.25)) == "ElasticNet(rho1=0.75, rho2=0.25)"

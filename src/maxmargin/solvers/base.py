@@ -339,8 +339,8 @@ class Solver(ABC):
     #: Name used in ``solver="..."``.
     name: ClassVar[str]
 
-    #: The regularisers that it can do.
-    regularizers: ClassVar[tuple[type[Regularizer], ...]] = (L2, ElasticNet, Selected)
+    #: The regularisers that it can do; None: all that have a link.
+    regularizers: ClassVar[tuple[type[Regularizer], ...] | None] = None
 
     #: Whether it moves multipliers, from which scores can be made through a kernel.
     kernels: ClassVar[bool] = True
@@ -379,21 +379,16 @@ class Solver(ABC):
         single : bool
             Whether weights are 4-byte.
         """
-        rho1, rho2 = regularizer.link
-        engine = Engine(
+        return Engine(
             problem,
             C,
             single=single,
             factored=self.factored,
-            rho1=rho1,
-            rho2=rho2,
+            link=regularizer.link.native(),
             nu=self.nu,
             slack=self.slack,
             rescale=self.rescale,
         )
-        if isinstance(regularizer, Selected):
-            engine.select(regularizer.weights.astype(engine.weights.dtype, copy=False))
-        return engine
 
     def go_on(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
         """Make a machine that an earlier run left ready for this solver (a warm start).
@@ -416,22 +411,25 @@ class Solver(ABC):
             raise NotCompatibleError(
                 f"the engine to go on from was made for another schedule than {self}"
             )
-        if machine.link != regularizer.link or machine.holds:
-            machine.relink(*regularizer.link)
-        if isinstance(regularizer, Selected):
-            machine.select(regularizer.weights.astype(machine.weights.dtype, copy=False))
+        link = regularizer.link.native()
+        if machine.link != link:
+            machine.relink(link)
         if machine.C != C:
             machine.rescale(C)
 
     @classmethod
     def does(cls, regularizer: Regularizer) -> bool:
         """Whether it can do a regulariser."""
+        if cls.regularizers is None:
+            return regularizer.linked
         return isinstance(regularizer, cls.regularizers)
 
     @classmethod
     def does_what(cls) -> str:
         """Return the regularisers that it can do, in words."""
-        return ", ".join(kind.__name__ for kind in cls.regularizers if kind is not Selected)
+        kinds = (L2, ElasticNet) if cls.regularizers is None else cls.regularizers
+        names = ", ".join(kind.__name__ for kind in kinds if kind is not Selected)
+        return names if cls.regularizers is not None else f"{names} and others with a link"
 
     def check_regularizer(self, regularizer: Regularizer) -> None:
         """Refuse a regulariser that this solver cannot do.
