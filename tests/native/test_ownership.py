@@ -120,31 +120,29 @@ def test_an_engine_in_use_refuses_other_threads(name):
 # --- two engines of one problem ---
 
 
-def engines_of_one_chain():
-    case = chain_case()
-    alone = [_native.Engine(case.problem(), C, single=False) for C in (0.2, 0.9)]
-    order = np.tile(everyone(N), 5)
+def compare_engines(make, n, passes, rounds):
+    """Train engines of one problem at the same time; each must end as it does alone."""
+    order, costs = np.tile(everyone(n), passes), (0.2, 0.5, 0.9)
+    problem = make()
+    alone = [_native.Engine(problem, C, single=False) for C in costs]
     for engine in alone:
         engine.exact_pass(order, _native.PassOptions())
-    for _ in range(20):  # the inner products of tokens are made at the first use
-        problem = case.problem()
-        engines = [_native.Engine(problem, C, single=False) for C in (0.2, 0.9)]
+    for _ in range(rounds):
+        problem = make()
+        engines = [_native.Engine(problem, C, single=False) for C in costs]
         together(*[lambda e=e: e.exact_pass(order, _native.PassOptions()) for e in engines])
         for engine, other in zip(engines, alone, strict=True):
             assert engine.weights.tobytes() == other.weights.tobytes()
+
+
+def engines_of_one_chain():
+    # long sequences: making their inner products, at the first use, takes a while
+    case = random_case(np.random.default_rng(0), n_labels=3, lengths=[250] * 20, per_token=6)
+    compare_engines(case.problem, 20, 1, 20)
 
 
 def engines_of_one_kernel():
-    order = np.tile(everyone(60), 5)
-    alone = [_native.Engine(kernel_problem(), C, single=False) for C in (0.2, 0.9)]
-    for engine in alone:
-        engine.exact_pass(order, _native.PassOptions())
-    for _ in range(10):
-        problem = kernel_problem()
-        engines = [_native.Engine(problem, C, single=False) for C in (0.2, 0.9)]
-        together(*[lambda e=e: e.exact_pass(order, _native.PassOptions()) for e in engines])
-        for engine, other in zip(engines, alone, strict=True):
-            assert engine.weights.tobytes() == other.weights.tobytes()
+    compare_engines(kernel_problem, 60, 30, 2)
 
 
 @pytest.mark.parametrize("name", ["engines_of_one_chain", "engines_of_one_kernel"])
