@@ -4,6 +4,7 @@
 #include "bind_link.hpp"
 #include "engine_state.hpp"
 #include "formulated.hpp"
+#include "ownership.hpp"
 #include "polling.hpp"
 #include "problem.hpp"
 #include "python_structure.hpp"
@@ -30,11 +31,11 @@ class PythonProblemHandle final : public Problem {
 constexpr const char* kKernelLink = "with a kernel w belongs to L2: the link must be the identity and nu 0";
 
 // An engine of either precision, with the calls that Python makes.
-class EngineHandle {
+class EngineHandle final : public Owned {
  public:
   EngineHandle(Problem& problem, double C, bool single, bool factored, const Link& link, double nu,
                const std::string& slack, const std::string& rescale)
-      : problem_(problem), formulated_(problem, slack, rescale), formulation_(slack, rescale), nu_(nu) {
+      : Owned("the engine"), problem_(problem), formulated_(problem, slack, rescale), formulation_(slack, rescale), nu_(nu) {
     require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
     require(std::isfinite(nu) && nu >= 0.0, "nu must be finite and not negative, got " + std::to_string(nu));
     require(!factored || (formulated_.plain() && formulated_.slack() == Slack::kLinear),
@@ -216,7 +217,7 @@ class EngineHandle {
     return std::visit([&](auto& e) { return certify_as(*e, threads); }, engine_);
   }
 
-  const Problem* problem() const { return &problem_; }
+  bool solves(const Problem& problem) const { return &problem == &problem_; }
 
   // The weights, as a view that keeps the engine alive.
   static nb::object weights(nb::handle self) {
@@ -459,8 +460,8 @@ void bind_engine(nb::module_& m) {
       .def_ro("merges", &PassResult::merges)
       .def_ro("interrupted", &PassResult::interrupted);
 
-  nb::class_<EngineHandle>(m, "Engine")
-      .def(nb::init<Problem&, double, bool, bool, const Link&, double, const std::string&, const std::string&>(), "problem"_a, "C"_a, "single"_a = true,
+  OwnedClass<EngineHandle>(m, "Engine")
+      .init<Problem&, double, bool, bool, const Link&, double, const std::string&, const std::string&>("problem"_a, "C"_a, "single"_a = true,
            "factored"_a = true, "link"_a = Link{}, "nu"_a = 0.0, "slack"_a = "linear", "rescale"_a = "margin", nb::keep_alive<1, 2>())
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
@@ -472,11 +473,11 @@ void bind_engine(nb::module_& m) {
       .def("dual", &EngineHandle::dual)
       .def("objective", &EngineHandle::objective, "threads"_a = 1)
       .def("average", &EngineHandle::average)
-      .def("forget_average", [](EngineHandle& e) { e.forget_average(); })
-      .def_prop_ro("unbounded", [](const EngineHandle& e) { return e.unbounded(); })
+      .def("forget_average", &EngineHandle::forget_average)
+      .property("unbounded", &EngineHandle::unbounded)
       .def("block_gaps", &EngineHandle::block_gaps)
       .def("planes", &EngineHandle::planes)
-      .def_prop_ro("unsure", [](const EngineHandle& e) { return e.unsure(); })
+      .property("unsure", &EngineHandle::unsure)
       .def("beta_step", &EngineHandle::beta_step)
       .def("unsettled", &EngineHandle::unsettled)
       .def("sums", &EngineHandle::sums)
@@ -486,17 +487,17 @@ void bind_engine(nb::module_& m) {
       .def("relink", &EngineHandle::relink, "link"_a)
       .def("set_fixed", &EngineHandle::set_fixed, "fixed"_a.none())
       .def("receive", &EngineHandle::receive, "change"_a)
-      .def_prop_ro("fixed", &EngineHandle::fixed)
+      .property("fixed", &EngineHandle::fixed)
       .def("state", &EngineHandle::state)
       .def("restore", &EngineHandle::restore, "state"_a)
       .def("size", &EngineHandle::size)
-      .def_prop_ro("C", &EngineHandle::C)
-      .def_prop_ro("link", &EngineHandle::link)
-      .def_prop_ro("formulation", [](const EngineHandle& e) { return e.formulation(); })
-      .def_prop_ro("nu", &EngineHandle::nu)
-      .def_prop_ro("factored", &EngineHandle::factored)
-      .def("solves", [](const EngineHandle& self, const Problem& problem) { return self.problem() == &problem; }, "problem"_a)
-      .def_prop_ro("weights", &EngineHandle::weights);
+      .property("C", &EngineHandle::C)
+      .property("link", &EngineHandle::link)
+      .property("formulation", &EngineHandle::formulation)
+      .property("nu", &EngineHandle::nu)
+      .property("factored", &EngineHandle::factored)
+      .def("solves", &EngineHandle::solves, "problem"_a)
+      .property("weights", &EngineHandle::weights);
 }
 
 }  // namespace mm

@@ -8,6 +8,7 @@
 // (token << label_bits) | label, ascending. Everything else follows from it and the data.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <limits>
 
@@ -83,6 +84,12 @@ class Chain final : public Structure<T> {
     }
   }
 
+  ~Chain() override {
+    for (const auto& gram : grams_) delete[] gram.load();
+  }
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+
   const ChainData& data() const { return data_; }
   std::size_t n_labels() const { return L_; }
   std::size_t row_size() const override { return Lp_; }
@@ -127,7 +134,7 @@ class Chain final : public Structure<T> {
   std::size_t cache_bytes() const override {
     std::size_t bytes = grams_.capacity() * sizeof(grams_[0]);
     for (std::size_t i = 0; i < grams_.size(); ++i) {
-      if (grams_[i] != nullptr) bytes += triangle(data_.length(i)) * sizeof(float);
+      if (grams_[i].load(std::memory_order_acquire) != nullptr) bytes += triangle(data_.length(i)) * sizeof(float);
     }
     return bytes;
   }
@@ -959,11 +966,13 @@ class Chain final : public Structure<T> {
   // Cached inner products of the tokens of i.
   const float* token_gram(Scratch& ws, std::size_t i) const {
     const std::size_t n = data_.length(i);
-    if (grams_[i] == nullptr) {
-      grams_[i] = std::make_unique<float[]>(triangle(n));
-      ws.gram_builder.build(data_, std::size_t(data_.offsets[i]), n, grams_[i].get());
-    }
-    return grams_[i].get();
+    const float* known = grams_[i].load(std::memory_order_acquire);
+    if (known != nullptr) return known;
+    auto made = std::make_unique<float[]>(triangle(n));
+    ws.gram_builder.build(data_, std::size_t(data_.offsets[i]), n, made.get());
+    // Engines of two threads may both have made them: the first stay.
+    if (grams_[i].compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return made.release();
+    return known;
   }
 
   // Longer sequences keep no inner products: they grow with the square of the length.
@@ -975,7 +984,7 @@ class Chain final : public Structure<T> {
   bool pairs_;               // whether there are pair features
   int label_bits_ = 0;
   double features_per_token_ = 0.0;
-  mutable std::vector<std::unique_ptr<float[]>> grams_;  // each written by the owner of its block
+  mutable std::vector<std::atomic<const float*>> grams_;  // owned; each is written once
 };
 
 }  // namespace mm

@@ -91,7 +91,17 @@ def test_a_weight_that_is_not_allowed_costs_infinitely_much(kind):
     assert link.penalty(w) == math.inf
 
 
-def optimum(structure, X, Y, C, link, fixed=None):
+def brute_hinge(structure, X, Y, w):
+    """Return the sum of max over y of loss - w.Δf."""
+
+    def value(x, y, z):
+        delta = structure.joint_feature(x, y) - structure.joint_feature(x, z)
+        return structure.loss(y, z) - w @ delta
+
+    return sum(max(value(x, y, z) for z in structure.outputs(x)) for x, y in zip(X, Y, strict=True))
+
+
+def optimum(structure, X, Y, C, link, fixed=None):  # noqa: PLR0917
     """Minimise the primal by SciPy: w = m + p - n with p, n >= 0, and a slack per example."""
     n, d = len(X), structure.n_features
     scale = np.broadcast_to(np.asarray(link.scale, float), d)
@@ -153,7 +163,11 @@ def optimum(structure, X, Y, C, link, fixed=None):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("solver", [SDM(), SDM(schedule="paper", tau=1e-7, tau_inner=1e-8), NSlack(epsilon=1e-6)])  # fmt: skip
+@pytest.mark.parametrize(
+    "solver",
+    [SDM(), SDM(schedule="paper", tau=1e-7, tau_inner=1e-8), NSlack(epsilon=1e-6)],
+    ids=["auto", "paper", "nslack"],
+)
 def test_training_meets_an_independent_solver(kind, solver):
     rng = np.random.default_rng(3)
     structure, X, Y = flat_problem(rng)
@@ -169,11 +183,7 @@ def test_training_meets_an_independent_solver(kind, solver):
     # The certificate is what the link says of the returned weights.
     w = np.asarray(found.weights)
     assert math.isfinite(link.penalty(w))
-    hinge = sum(
-        max(structure.loss(y, z) - w @ (structure.joint_feature(x, y) - structure.joint_feature(x, z))
-            for z in structure.outputs(x))
-        for x, y in zip(X, Y, strict=True)
-    )  # fmt: skip
+    hinge = brute_hinge(structure, X, Y, w)
     assert certificate.primal == pytest.approx(link.penalty(w) + 0.6 * hinge, rel=1e-9)
 
 
@@ -278,8 +288,7 @@ def test_a_warm_start_under_another_link():
     problem = native_python_problem(structure, X, Y)
     first = solve(problem, SDM(), C=1.0, gap=1e-6)
     for link in links(rng).values():
-        went_on = solve(
-            problem, SDM(), C=1.0, gap=1e-5, max_passes=20_000, regularizer=Own(link), engine=first.engine
-        )  # fmt: skip
-        fresh = solve(problem, SDM(), C=1.0, gap=1e-5, max_passes=20_000, regularizer=Own(link))
+        asked = {"C": 1.0, "gap": 1e-5, "max_passes": 20_000, "regularizer": Own(link)}
+        went_on = solve(problem, SDM(), engine=first.engine, **asked)
+        fresh = solve(problem, SDM(), **asked)
         assert went_on.certificate.primal == pytest.approx(fresh.certificate.primal, rel=3e-5)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from maxmargin.errors import (
         ConvergenceWarning,
         FileFormatError,
+        InUseError,
         MaxMarginError,
         ModelFormatError,
         NotCompatibleError,
@@ -56,6 +57,7 @@ __all__ = [
     "ExtraGradient",
     "FileFormatError",
     "History",
+    "InUseError",
     "Kernel",
     "L1Ball",
     "MaxMarginError",
@@ -87,9 +89,10 @@ _HOMES = {
     "errors": (
         "ConvergenceWarning",
         "FileFormatError",
+        "InUseError",
         "MaxMarginError",
         "ModelFormatError",
-        "NotCompatibleError",
+            "NotCompatibleError",
         "NotSeparableError",
         "StructureError",
     ),

@@ -12,7 +12,7 @@ import pytest
 from maxmargin import _native
 from maxmargin.links import Link
 from native_problems import converge, everyone, flat_problem, native_python_problem, random_case
-from test_links import N, links, optimum
+from test_links import N, brute_hinge, links, optimum
 
 KINDS = sorted(links(np.random.default_rng(0)))
 
@@ -28,7 +28,9 @@ def test_the_optimum_with_a_linear_term(kind):
     rng = np.random.default_rng(7)
     structure, X, Y = flat_problem(rng)
     link, fixed = links(rng)[kind], 0.5 * rng.normal(size=N)
-    engine = _native.Engine(native_python_problem(structure, X, Y), 0.6, False, True, link=link.native())
+    engine = _native.Engine(
+        native_python_problem(structure, X, Y), 0.6, False, True, link=link.native()
+    )
     engine.set_fixed(fixed)
     np.testing.assert_array_equal(engine.fixed, fixed)
     for _ in range(300):
@@ -42,13 +44,11 @@ def test_the_optimum_with_a_linear_term(kind):
     assert dual <= truth + 1e-6 * (1 + abs(truth))
     # Both from scratch, by the definitions.
     w = np.asarray(engine.weights)
-    hinge = sum(
-        max(structure.loss(y, z) - w @ (structure.joint_feature(x, y) - structure.joint_feature(x, z))
-            for z in structure.outputs(x))
-        for x, y in zip(X, Y, strict=True)
-    )  # fmt: skip
+    hinge = brute_hinge(structure, X, Y, w)
     assert primal == pytest.approx(link.penalty(w) - w @ fixed + 0.6 * hinge, rel=1e-9, abs=1e-9)
-    assert dual == pytest.approx(0.6 * engine.expected_loss() - link.conjugate(engine.sums()), rel=1e-9, abs=1e-9)
+    assert dual == pytest.approx(
+        0.6 * engine.expected_loss() - link.conjugate(engine.sums()), rel=1e-9, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -83,7 +83,7 @@ def test_another_linear_term_keeps_planes_and_multipliers():
             np.testing.assert_array_equal(before[key], after[key])
         u0 = np.zeros(n) if fixed is None else fixed
         fresh = _native.Engine(case.problem(), 0.4, False)
-        fresh.restore({k: v for k, v in after.items()})
+        fresh.restore(after)
         np.testing.assert_allclose(case.unpadded(fresh.sums()), case.unpadded(engine.sums()))
         assert (engine.fixed is None) == (fixed is None)
         np.testing.assert_allclose(
@@ -95,7 +95,7 @@ def test_another_linear_term_keeps_planes_and_multipliers():
     assert converge(engine, 4)[0] == pytest.approx(converge(plain, 4)[0], rel=1e-7)
 
 
-def test_another_C_keeps_the_linear_term():
+def test_another_weight_of_the_loss_keeps_the_linear_term():
     case = random_case(np.random.default_rng(5), lengths=(4, 2, 5))
     fixed = np.random.default_rng(6).normal(size=case.n_rows * case.n_labels)
     engine = _native.Engine(case.problem(), 0.4, False)
@@ -108,7 +108,9 @@ def test_another_C_keeps_the_linear_term():
 
 def test_a_resumed_run_has_the_linear_term_bit_for_bit():
     case = random_case(np.random.default_rng(8), lengths=(4, 2, 5, 3))
-    fixed = np.array(case.weights(np.random.default_rng(9).normal(size=case.n_rows * case.n_labels), True))
+    fixed = np.array(
+        case.weights(np.random.default_rng(9).normal(size=case.n_rows * case.n_labels), True)
+    )
     engine = _native.Engine(case.problem(), 0.4)
     engine.set_fixed(fixed)
     passes(engine, 4, 2)
@@ -138,7 +140,9 @@ def test_two_shares_that_tell_each_other_their_changes_have_one_u():
         np.testing.assert_allclose(halves[0].sums(), halves[1].sums(), atol=1e-9)
     primal, _ = converge(whole, 8)
     w = np.asarray(halves[0].weights)
-    assert 0.5 * w @ w + 0.6 * (halves[0].hinge() + halves[1].hinge()) == pytest.approx(primal, rel=1e-5)
+    assert 0.5 * w @ w + 0.6 * (halves[0].hinge() + halves[1].hinge()) == pytest.approx(
+        primal, rel=1e-5
+    )
 
 
 @pytest.mark.parametrize(

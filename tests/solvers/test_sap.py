@@ -493,7 +493,12 @@ def test_the_first_step_with_a_cost_to_move(mu):
         structure = Flat(np.array([[0.0, 1.3], [0.7, 0.0]]), 3)
         x = rng.normal(size=3)
         engine = Engine(
-            native_python_problem(structure, [x], [0]), C, False, False, link=ElasticNet(0.1, rho2).link.native(), nu=1.0
+            native_python_problem(structure, [x], [0]),
+            C,
+            False,
+            False,
+            link=ElasticNet(0.1, rho2).link.native(),
+            nu=1.0,
         )
         engine.exact_pass(np.zeros(1, dtype=np.uint32), PassOptions(mu=mu))
         [part] = read_parts(engine.state())

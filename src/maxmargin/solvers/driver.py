@@ -37,6 +37,7 @@ from maxmargin.solvers.base import (
 )
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
 from maxmargin.solvers.interrupts import HeldInterrupt
+from maxmargin.solvers.ownership import one_at_a_time
 
 __all__ = ["Callback", "PassObserver", "SolveResult", "copy_weights", "model_weights", "solve"]
 
@@ -101,6 +102,7 @@ class SolveResult:
     engine: Machine
 
 
+@one_at_a_time
 def solve(
     problem: Problem,
     solver: Solver,
@@ -172,6 +174,8 @@ def solve(
         If an argument is out of range.
     NotCompatibleError
         If problem, solver and regulariser do not go together.
+    InUseError
+        If another training goes on with `engine`.
     FloatingPointError
         If the objective stops being finite.
 
@@ -266,7 +270,7 @@ def solve(
             f"training stopped before the gap was reached ({run.reason}): {certificate}; "
             f"asked for was a gap of {gap:g}. Raise max_passes or time_limit, or ask for less",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,  # one_at_a_time stands between
         )
     run.mark_final(primal, dual)
     return SolveResult(
