@@ -19,7 +19,6 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
                            std::optional<Array<double>> example_weight, std::size_t n_pair,
                            std::optional<Array<std::int64_t>> pair_indptr,
                            std::optional<Array<std::uint32_t>> pair_indices) {
-  const auto keep = [this](const auto& array) { owners_.push_back(nb::cast(array)); };
   data_.n_labels = n_labels;
   data_.n_sparse = n_sparse;
   data_.offsets = {offsets.data(), offsets.shape(0)};
@@ -109,21 +108,21 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
   }
 }
 
-std::uint64_t ChainProblem::fingerprint() const {
-  Fingerprint print(data_.n_labels);
-  const std::size_t n = data_.size(), tokens = std::size_t(data_.offsets.back()), L = data_.n_labels;
-  print.mix(data_.offsets.data(), data_.offsets.size_bytes());
-  print.mix(data_.indptr.data(), data_.indptr.size_bytes());
-  print.mix(data_.indices.data(), data_.indices.size_bytes());
-  print.mix(data_.pair_indptr.data(), data_.pair_indptr.size_bytes());
-  print.mix(data_.pair_indices.data(), data_.pair_indices.size_bytes());
-  print.mix(data_.values, data_.indices.size() * sizeof(float));
-  print.mix(data_.dense32, tokens * data_.n_dense * sizeof(float));
-  print.mix(data_.dense64, tokens * data_.n_dense * sizeof(double));
-  print.mix(data_.labels, tokens * sizeof(std::int32_t));
-  print.mix(data_.token_weight, tokens * sizeof(float));
-  print.mix(data_.example_weight, n * sizeof(double));
-  print.mix(data_.cost, L * L * sizeof(double));
+std::uint64_t ChainData::fingerprint() const {
+  Fingerprint print(n_labels);
+  const std::size_t n = size(), tokens = std::size_t(offsets.back()), L = n_labels;
+  print.mix(offsets.data(), offsets.size_bytes());
+  print.mix(indptr.data(), indptr.size_bytes());
+  print.mix(indices.data(), indices.size_bytes());
+  print.mix(pair_indptr.data(), pair_indptr.size_bytes());
+  print.mix(pair_indices.data(), pair_indices.size_bytes());
+  print.mix(values, indices.size() * sizeof(float));
+  print.mix(dense32, tokens * n_dense * sizeof(float));
+  print.mix(dense64, tokens * n_dense * sizeof(double));
+  print.mix(labels, tokens * sizeof(std::int32_t));
+  print.mix(token_weight, tokens * sizeof(float));
+  print.mix(example_weight, n * sizeof(double));
+  print.mix(cost, L * L * sizeof(double));
   return print.value();
 }
 

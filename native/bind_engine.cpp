@@ -19,10 +19,8 @@ class PythonProblemHandle final : public Problem {
  public:
   explicit PythonProblemHandle(nb::object problem) : structure_(std::move(problem)) {}
   std::size_t n_examples() const override { return structure_.n_examples(); }
-  const Structure<float>* single_precision() override { return nullptr; }
+  const Structure<float>* single_precision() override { return nullptr; }  // trains in 8-byte weights only
   const Structure<double>* double_precision() override { return &structure_; }
-  void narrow(const double*, float*) override {}  // trains in 8-byte weights only
-  void widen(const float*, double*) override {}
 
  private:
   PythonStructure structure_;

@@ -173,10 +173,10 @@ class PythonKernelHandle final : public KernelHandle {
 };
 
 // A chain of tokens that are their own features, joined with a kernel between them.
-class KernelProblem final : public Problem {
+class KernelProblem final : public ProblemOf<KernelChain, ChainData, std::size_t> {
  public:
   KernelProblem(ChainProblem& chain, const KernelHandle& kernel, std::size_t cache_bytes)
-      : base_(chain), data_(chain.data()), cache_bytes_(cache_bytes) {
+      : ProblemOf(chain.data(), cache_bytes), base_(chain) {
     data_.kernel = &kernel.kernel();
     require(data_.n_sparse == data_.kernel->size(), "the chain has " + std::to_string(data_.n_sparse) + " tokens and the kernel " +
             std::to_string(data_.kernel->size()) + "; expected as many");
@@ -186,29 +186,14 @@ class KernelProblem final : public Problem {
     require(own, "each token of a chain with a kernel must have one feature, its number");
   }
 
-  std::size_t n_examples() const override { return data_.size(); }
   std::uint64_t fingerprint() const override {
     Fingerprint print(base_.fingerprint());
     print.mix_number(data_.kernel->fingerprint());
     return print.value();
   }
-  const Structure<float>* single_precision() override { return built(single_); }
-  const Structure<double>* double_precision() override { return built(double_); }
-  void narrow(const double* from, float* to) override { base_.narrow(from, to); }
-  void widen(const float* from, double* to) override { base_.widen(from, to); }
 
  private:
-  template <class T>
-  const Structure<T>* built(std::unique_ptr<KernelChain<T>>& slot) {
-    if (slot == nullptr) slot = std::make_unique<KernelChain<T>>(data_, cache_bytes_);
-    return slot.get();
-  }
-
   ChainProblem& base_;
-  ChainData data_;
-  std::size_t cache_bytes_;
-  std::unique_ptr<KernelChain<float>> single_;
-  std::unique_ptr<KernelChain<double>> double_;
 };
 
 nb::object block_of(const KernelHandle& self, Array<std::uint32_t> first, Array<std::uint32_t> second) {

@@ -29,6 +29,7 @@ struct ChainData {
   const double* cost = nullptr;             // [L][L] cost[truth][label], nullptr: Hamming
 
   std::size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
+  std::uint64_t fingerprint() const;  // bind_chain.cpp
   std::size_t length(std::size_t i) const { return std::size_t(offsets[i + 1] - offsets[i]); }
 
   // Rows of the weight matrix: sparse features, dense features, transitions by first label,

@@ -35,7 +35,10 @@ class Formulated {
   template <class T>
   const Structure<T>* structure() {
     const Structure<T>* base = problem_.structure<T>();
-    if (base == nullptr || plain()) return base;
+    if (base == nullptr) return base;
+    require(!base->signed_losses() || (plain() && slack_ == Slack::kLinear),
+            "some losses are negative; that goes with linear slacks and margin rescaling only");
+    if (plain()) return base;
     auto& slot = std::get<std::unique_ptr<Formulation<T>>>(wrapped_);
     if (slot == nullptr) {
       require(rescale_ != Rescale::kNone || base->offers_grades(true),

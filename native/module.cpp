@@ -13,6 +13,7 @@ void bind_items(nanobind::module_& m);
 void bind_planes(nanobind::module_& m);
 void bind_kernel(nanobind::module_& m);
 void bind_primal(nanobind::module_& m);
+void bind_structures(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 void bind_words(nanobind::module_& m);
 }  // namespace mm
@@ -37,6 +38,7 @@ NB_MODULE(_native, m) {
   mm::bind_planes(m);
   mm::bind_kernel(m);
   mm::bind_primal(m);
+  mm::bind_structures(m);
   mm::bind_text(m);
   mm::bind_words(m);
 }

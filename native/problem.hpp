@@ -19,11 +19,11 @@ class Problem {
   virtual const Structure<float>* single_precision() = 0;
   virtual const Structure<double>* double_precision() = 0;
 
-  // Narrow an array of 8-byte weights to an engine's own; layouts may be padded differently.
-  virtual void narrow(const double* from, float* to) = 0;
+  // Narrow an array of 8-byte weights to an engine's own. Rows may be padded differently.
+  void narrow(const double* from, float* to) { repad(from, to); }
 
   // The other way round.
-  virtual void widen(const float* from, double* to) = 0;
+  void widen(const float* from, double* to) { repad(from, to); }
 
   // Give an engine weights that were rebuilt: w and the sums it comes from.
   void copy_weights(const Weights<double>& from, Weights<float>& to) {
@@ -41,6 +41,20 @@ class Problem {
       return single_precision();
     } else {
       return double_precision();
+    }
+  }
+
+ private:
+  // Rows of weights that belong together are padded to whole vectors, of which 8-byte weights need
+  // no more than 4-byte ones: what both have are the weights and maybe some padding, which is zero.
+  template <class From, class To>
+  void repad(const From* from, To* to) {
+    const Structure<From>* source = structure<From>();
+    const Structure<To>* target = structure<To>();
+    if (source == nullptr || target == nullptr) return;  // one precision only
+    const std::size_t old = source->row_size(), fresh = target->row_size(), width = std::min(old, fresh);
+    for (std::size_t row = 0; row < source->n_weights() / old; ++row) {
+      for (std::size_t k = 0; k < width; ++k) to[row * fresh + k] = static_cast<To>(from[row * old + k]);
     }
   }
 };

@@ -51,6 +51,9 @@ class Structure {
   // Throws BadInput where the examples have no truth to learn from.
   virtual void require_truth() const {}
 
+  // May a loss be negative? (Relative to the reference; then only the plain formulation goes.)
+  virtual bool signed_losses() const { return false; }
+
   // May several threads call the oracle at once?
   virtual bool thread_safe() const { return true; }
 

@@ -167,6 +167,18 @@ class Problem:
 class PythonProblem(Problem):
     def __init__(self, problem: Any) -> None: ...
 
+class ListedProblem(Problem):
+    def __init__(
+        self,
+        n_features: int,
+        offsets: NDArray[np.int64],
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float64],
+        loss: NDArray[np.float64],
+        example_weight: NDArray[np.float64] | None = None,
+    ) -> None: ...
+
 class ChainProblem(Problem):
     def __init__(
         self,
