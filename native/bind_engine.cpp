@@ -77,6 +77,7 @@ class EngineHandle final : public Owned {
     return run(std::nullopt, [&](auto& engine) { return engine.objective(threads); });
   }
   double unsure() const { return unsure_; }
+  std::optional<std::size_t> missed() const { return missed_; }
   bool unbounded() const {
     return std::visit([](const auto& e) { return e->unbounded(); }, engine_);
   }
@@ -255,6 +256,11 @@ class EngineHandle final : public Owned {
       d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
       // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
       if (e->weights().mapped()) d["mapped"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
+      if (e->average_visits() > 0.0) {
+        const Weights<T>* lag = e->average_lag();
+        d["lag"] = to_numpy(lag == nullptr ? std::vector<T>() : std::vector<T>(lag->data(), lag->data() + lag->size()));
+        d["visits"] = to_numpy(std::vector<double>{e->average_visits()});
+      }
       if (e->weights().lagging()) d["beta"] = to_numpy(std::vector<T>(e->weights().beta(), e->weights().beta() + e->weights().size()));
       return d;
     }, engine_);
@@ -299,6 +305,16 @@ class EngineHandle final : public Owned {
         require(beta.size() == weights.size(), "the checkpoint's beta does not fit its weights");
         for (const T b : beta) require(std::isfinite(b), "the checkpoint holds a beta that is not finite");
       }
+      std::vector<T> lag;
+      std::vector<double> visits{0.0};
+      if (d.contains("visits")) {
+        take(d, "lag", lag);
+        take(d, "visits", visits);
+        require(lag.empty() || lag.size() == weights.size(), "the checkpoint's average does not fit its weights");
+        for (const T x : lag) require(std::isfinite(x), "the checkpoint holds an average that is not finite");
+        require(visits.size() == 1 && visits[0] >= 1.0 && visits[0] <= 1e15 && visits[0] == std::floor(visits[0]),
+                "the checkpoint's average is not of a whole number of visits");
+      }
       e->parts() = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
       std::copy(weights.begin(), weights.end(), e->weights().sums());
       e->weights().relink();
@@ -306,6 +322,7 @@ class EngineHandle final : public Owned {
       if (e->weights().lagging()) e->weights().follow(beta.data());
       e->set_running(running[0], running[1]);
       e->set_block_gaps(gaps);
+      e->set_average(lag, visits[0]);
     }, engine_);
   }
 
@@ -352,15 +369,22 @@ class EngineHandle final : public Owned {
     const double penalty = w.penalty(), conjugate = w.conjugate();
     if (w.mapped() && conjugate < -1e-9 * (1.0 + engine.C() * engine.expected_loss())) throw IndefiniteKernel();
     const std::size_t n = exact->n_examples(), shares = gil_needed ? 1 : n_shares(threads, n);
-    std::vector<double> value(n), unsure(n);
+    std::vector<double> value(n);
+    std::vector<typename Engine<T>::Doubt> doubts(n);
     run_shares(shares, [&](std::size_t share) {
       auto ws = exact->workspace();
       for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
-        value[i] = Engine<T>::worst(*exact, *ws, i, w.data(), formulated_.slack(), &unsure[i]);
+        value[i] = engine.slack_of(*exact, *ws, i, w.data(), formulated_.slack(), &doubts[i]);
       }
     });
     unsure_ = 0.0;
-    for (const double u : unsure) unsure_ = std::max(unsure_, u);
+    missed_.reset();
+    double most = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+      unsure_ = std::max(unsure_, doubts[i].unsure);
+      const double missed = exact->example_weight(i) * doubts[i].missed;
+      if (missed > most) most = missed, missed_ = i;
+    }
     problem_.copy_weights(w, engine.weights());
     if (engine.weights().lagging()) engine.weights().follow();
     engine.recount();
@@ -371,6 +395,7 @@ class EngineHandle final : public Owned {
   Problem& problem_;
   Formulated formulated_;
   std::pair<std::string, std::string> formulation_;  // slack, rescale
+  std::optional<std::size_t> missed_;  // where the oracle was worst beside a kept plane, in the last certificate
   double unsure_ = 0.0;  // by how much an oracle may have missed its best output, in the last certificate
   double nu_;  // cost-to-move of β
   std::variant<std::unique_ptr<Engine<float>>, std::unique_ptr<Engine<double>>> engine_;
@@ -431,6 +456,7 @@ void bind_engine(nb::module_& m) {
       .def("block_gaps", &EngineHandle::block_gaps)
       .def("planes", &EngineHandle::planes)
       .property("unsure", &EngineHandle::unsure)
+      .property("missed", &EngineHandle::missed)
       .def("beta_step", &EngineHandle::beta_step)
       .def("unsettled", &EngineHandle::unsettled)
       .def("sums", &EngineHandle::sums)

@@ -57,7 +57,13 @@ class Certificate:
         Number of examples.
     approximate : bool
         An oracle may have missed its best output. The primal is then a bound from above, by what
-        the oracle could prove, so that the gap holds all the same.
+        the oracle could prove, so that the gap holds all the same; unless it is known that one was
+        missed.
+    missed : int or None
+        An example whose argmax returned an output that is worse than one already known (`UNKNOWN`
+        where nobody can tell which example it was); None if there is none. Outputs that are known
+        count in the primal, but there may be others that argmax misses: the primal is then a bound
+        from below, and the gap says nothing. Such a training has not converged.
     """
 
     primal: float
@@ -65,13 +71,34 @@ class Certificate:
     C: float
     n_examples: int
     approximate: bool = False
+    missed: int | None = None
+
+    #: `missed` where the example is not known.
+    UNKNOWN: ClassVar[int] = -1
 
     @property
     def gap(self) -> float:
         """Relative duality gap (primal - dual) / primal."""
         return relative_gap(self.primal, self.dual)
 
+    @property
+    def advice(self) -> str:
+        """What is wrong with argmax and what to do about it; empty if nothing is known."""
+        if self.missed is None:
+            return ""
+        where = "an example" if self.missed == self.UNKNOWN else f"example {self.missed}"
+        return (
+            f"argmax missed a better output of {where}, so that nobody can tell how far this is "
+            "from the optimum; run check_structure to see whether argmax finds the maximum of "
+            "loss + score"
+        )
+
     def __str__(self) -> str:
+        if self.missed is not None:
+            return (
+                f"primal at least {self.primal:.6g}, dual {self.dual:.6g} (C = {self.C:g}), with "
+                f"an approximate oracle: {self.advice}"
+            )
         return (
             f"primal {self.primal:.6g}, dual {self.dual:.6g}: "
             f"within {100 * self.gap:.3g} % of the optimum (C = {self.C:g})"

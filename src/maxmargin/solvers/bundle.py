@@ -90,7 +90,9 @@ class BundleMachine(PrimalMachine):
     def look(self, threads: int, seconds: float | None, square: float) -> tuple[SweepResult, float]:
         """Ask the oracle at the present iterate, whose ‖w‖² is given; return its primal too."""
         result = self.primal.find(threads, seconds)
-        return result, math.nan if result.interrupted else 0.5 * square + self.C * result.hinge
+        if result.interrupted:
+            return result, math.nan
+        return result, 0.5 * square + self.C * self.at_least(result.hinge)
 
     def keep(self, primal: float) -> None:
         """Make the present iterate the centre if its primal is the lowest."""
@@ -123,11 +125,22 @@ class BundleMachine(PrimalMachine):
         self.idle = np.concatenate([self.idle, np.zeros(groups, np.int64)])
         self.n_planes = len(self.store)
 
-    def relaxed_hinge(self) -> float:
-        """Return Σ_G max(0, max_p l_p - w·a_p) at the present iterate."""
+    def relaxed_hinge(self, w: NDArray[Any] | None = None) -> float:
+        """Return Σ_G max(0, max_p l_p - w·a_p) at the present iterate, or at another w."""
         slack = np.zeros(self.groups)
-        np.maximum.at(slack, self.group, self.loss - self.store.multiply(self.primal.weights))
+        w = self.primal.weights if w is None else w
+        np.maximum.at(slack, self.group, self.loss - self.store.multiply(w))
         return float(slack.sum())
+
+    def revise(self) -> None:
+        """Raise the primal of the centre to what the planes know by now, if argmax missed it."""
+        if not self.exact_oracle and self.shown is not None and self.n_planes:
+            least = self.regularizer.penalty(self.shown) + self.C * self.relaxed_hinge(self.shown)
+            self.best = max(self.best, least)
+
+    def known_hinge(self) -> float:
+        """Return what the planes kept say of Σ weight_i max F_i at the last iterate."""
+        return self.relaxed_hinge() if self.n_planes else 0.0
 
     # ---- the program's side ----
 

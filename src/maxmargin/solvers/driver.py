@@ -256,14 +256,23 @@ def solve(
             run.interrupt()
         unsure = getattr(engine, "unsure", 0.0)
         approximate = unsure > 1e-6 * max(primal / (C * problem.n_examples), 1e-12)
-        certificate = Certificate(primal, dual, C, problem.n_examples, approximate)
+        missed = _missed(engine, primal, dual)
+        certificate = Certificate(
+            primal, dual, C, problem.n_examples, approximate or missed is not None, missed
+        )
         confirmed = certificate.gap <= gap or not run.by_gap
         tired = attempt == MAX_CONFIRMATIONS and solver.nu == 0
         if confirmed or tired or len(run.history) >= max_passes or run.reason == "interrupted":
             break
         run.go_on(dual)
     converged = run.converged and (confirmed or certificate.gap <= gap * (1 + 1e-3))
-    if warn and not converged and run.reason != "interrupted":
+    if certificate.missed is not None:  # whatever the gap says, it is not proven
+        if run.converged:
+            run.reason = f"{run.reason}, but argmax missed a better output"
+        converged = False
+        if warn:
+            _warn_missed(certificate)
+    elif warn and not converged and run.reason != "interrupted":
         from maxmargin.errors import ConvergenceWarning
 
         warnings.warn(
@@ -281,6 +290,27 @@ def solve(
         run.reason,
         len(run.history),
         engine,
+    )
+
+
+def _missed(engine: Machine, primal: float, dual: float) -> int | None:
+    """Return an example whose argmax is known to have missed a better output, or None.
+
+    No model has a primal below the dual: where that seems to be so, an argmax missed something.
+    """
+    missed: int | None = getattr(engine, "missed", None)
+    if missed is None and dual > primal + 1e-6 * abs(primal) + 1e-12:
+        return Certificate.UNKNOWN
+    return missed
+
+
+def _warn_missed(certificate: Certificate) -> None:
+    from maxmargin.errors import ConvergenceWarning
+
+    warnings.warn(
+        f"training ended with a model of unknown quality: {certificate}",
+        ConvergenceWarning,
+        stacklevel=4,
     )
 
 

@@ -174,6 +174,7 @@ class OneSlack(PrimalSolver):
             engine.aim_near(state["mu"], self._tolerance(engine))
         else:
             engine.aim()
+        engine.revise()
         gap = engine.best - engine.bound
         if gap <= context.gap * engine.best:
             state["left"] = 0  # the end is the oracle's to find

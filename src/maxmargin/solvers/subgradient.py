@@ -63,6 +63,10 @@ class SubgradientMachine(PrimalMachine):
         self.mean_loss += share * (loss - self.mean_loss)
         return self.offer(self.C * self.mean, self.C * self.mean_loss)
 
+    def known_hinge(self) -> float:
+        """Return what the mean plane says of Σ weight_i max F_i at the last iterate."""
+        return self.mean_loss - float(self.mean @ self.primal.weights)
+
     def take_average(self) -> None:
         """Take note of the present average."""
         if self.shown is None:
