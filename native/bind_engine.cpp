@@ -315,11 +315,27 @@ class EngineHandle final : public Owned {
         require(visits.size() == 1 && visits[0] >= 1.0 && visits[0] <= 1e15 && visits[0] == std::floor(visits[0]),
                 "the checkpoint's average is not of a whole number of visits");
       }
-      e->parts() = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
-      std::copy(weights.begin(), weights.end(), e->weights().sums());
-      e->weights().relink();
-      std::copy(scores.begin(), scores.end(), e->weights().data());
-      if (e->weights().lagging()) e->weights().follow(beta.data());
+      auto restored = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
+      const auto put = [&](std::vector<Parts<T>>& parts, const std::vector<T>& sums, const std::vector<T>& w, const std::vector<T>& b) {
+        std::swap(e->parts(), parts);
+        std::copy(sums.begin(), sums.end(), e->weights().sums());
+        e->weights().relink();
+        std::copy(w.begin(), w.end(), e->weights().data());
+        if (e->weights().lagging()) e->weights().follow(b.data());
+      };
+      const auto copy_of = [&](const T* from) { return from == nullptr ? std::vector<T>() : std::vector<T>(from, from + weights.size()); };
+      const std::vector<T> old_sums = copy_of(e->weights().sums()), old_beta = copy_of(e->weights().beta());
+      const std::vector<T> old_scores = copy_of(e->weights().mapped() ? e->weights().data() : nullptr);
+      put(restored, weights, scores, beta);
+      // The sums that steps added up, within what rounding may have done to them.
+      const double loss = e->expected_loss(), size = e->C() * (loss + e->expected_price());
+      const bool loss_fits = std::abs(running[0] - loss) <= 1e-6 * (1.0 + loss);
+      const bool dual_fits = e->weights().lagging() || std::abs(running[1] - e->dual()) <= 1e-2 * (size + 1e-9);
+      if (!loss_fits || !dual_fits) {
+        put(restored, old_sums, old_scores, old_beta);
+        require(loss_fits, "the checkpoint's sum of losses is not that of its multipliers");
+        require(dual_fits, "the checkpoint's dual is not that of its multipliers");
+      }
       e->set_running(running[0], running[1]);
       e->set_block_gaps(gaps);
       e->set_average(lag, visits[0]);

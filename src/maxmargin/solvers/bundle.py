@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from maxmargin._native import PlaneStore, Problem, SweepResult, aligned_array, blend
 from maxmargin.regularizers import Regularizer
-from maxmargin.solvers.primal import PrimalMachine, read_array
+from maxmargin.solvers.primal import READ, PrimalMachine, read_array
 
 __all__ = ["BundleMachine"]
 
@@ -226,7 +226,7 @@ class BundleMachine(PrimalMachine):
             "cache_codes": codes,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def _read(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         dtype, n = self.target.dtype, self.target.size
         group, idle = (read_array(state, name).astype(np.int64) for name in ("group", "idle"))
@@ -248,6 +248,8 @@ class BundleMachine(PrimalMachine):
             len(indptr) == planes + 1
             and len(idle) == planes
             and 0 <= groups < 2**20
+            and (groups > 0 or planes == 0)
+            and (loss >= 0).all()
             and ((group >= 0) & (group < max(groups, 1))).all()
             and (alpha >= 0).all()
             and (np.bincount(group, alpha, 1) <= self.C * (1 + 1e-9)).all()
@@ -258,7 +260,7 @@ class BundleMachine(PrimalMachine):
         store = PlaneStore(n, self.single)
         store.add(indptr, indices.astype(np.uint32), values)
         self.primal.restore_cache(*cache)
-        super().restore(state)
+        super()._read(state)
         self.store, self.n_planes, self.groups = store, planes, groups
         self.alpha, self.loss, self.group, self.idle = alpha, loss, group.astype(np.uint32), idle
         self.target[:] = target
@@ -266,3 +268,14 @@ class BundleMachine(PrimalMachine):
         if shown is not None:
             self.shown, self.best = aligned_array(n, self.single), best
             self.shown[:] = shown
+
+    def _check_read(self) -> None:
+        """Refuse, too, a primal of the centre that is not its own, or a bound that planes deny."""
+        super()._check_read()
+        if self.shown is not None and self.exact_oracle:
+            with self._shown():
+                primal = self.regularizer.penalty(self.shown) + self.C * self.primal.hinge(1).hinge
+            if not abs(self.best - primal) <= 10 * READ * primal:
+                raise ValueError(
+                    f"the checkpoint's lowest primal is {self.best:g}; its weights have {primal:g}"
+                )

@@ -141,7 +141,7 @@ class CutMachine(PrimalMachine):
             "values": self.rows.data,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def _read(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         example, indptr, indices = (
             read_array(state, name).astype(np.int64) for name in ("example", "indptr", "indices")
@@ -156,10 +156,12 @@ class CutMachine(PrimalMachine):
             and (np.diff(indptr) >= 0).all()
             and ((example >= 0) & (example < self.n_examples)).all()
             and ((indices >= 0) & (indices < len(self.primal.weights))).all()
+            and (loss >= 0).all()
+            and (alpha >= 0).all()
         )
         if not fits:
             raise ValueError("the checkpoint does not fit this problem: its planes are damaged")
-        super().restore(state)
+        super()._read(state)
         self._set(example, loss, indptr, indices, values)
         self.alpha = alpha
 

@@ -33,6 +33,7 @@ from maxmargin.solvers.base import (
     RunState,
     Solver,
     Step,
+    check_stored,
     relative_gap,
 )
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
@@ -386,13 +387,19 @@ class _Run:
         )
 
     def restore(self, state: RunState) -> None:
-        if state.solver.keys() != self.solver_state.keys():
-            raise ValueError(f"{self.solver.name} does not know this state: {state.solver}")
+        self.solver.check_state(state.solver, self.engine, self.context)
+        check_stored("seconds", state.seconds, 0.0)
+        check_stored("oracle_calls", state.oracle_calls, 0)
+        dual, counted = float(state.dual), self.engine.dual()
+        # (With a cost-to-move of β the one counted from passes lags behind.)
+        wrong = not abs(dual - counted) <= 0.01 * max(abs(counted), 1e-6)
+        if not math.isfinite(dual) or (wrong and self.solver.nu == 0):
+            raise ValueError(f"the dual is {dual:g} there, and {counted:g} by what else is there")
         self.solver_state = state.solver
         self.context.rng.bit_generator.state = state.rng
-        self.context.dual = float(state.dual)
+        self.context.dual = dual
         self.seconds = float(state.seconds)
-        self.oracle_calls = int(state.oracle_calls)
+        self.oracle_calls = state.oracle_calls
         self.history = History.from_dicts(state.history)
 
     def go_on(self, dual: float) -> None:

@@ -26,6 +26,9 @@ __all__ = ["PrimalMachine", "PrimalSolver", "read_array"]
 #: rounding of a user's argmax that computes with 4-byte numbers.
 MISSED = 1e-6
 
+#: By how much sums of a checkpoint, of 4-byte numbers, may contradict the oracle.
+READ = 1e-4
+
 
 class PrimalMachine:
     """A w, the oracle under it, and the best lower bound of the primal that was found.
@@ -164,9 +167,37 @@ class PrimalMachine:
         return {**self.primal.state(), "bound": np.array([self.bound])}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Undo `state`."""
+        """Undo `state`; a ValueError where it cannot be true."""
+        self._read(state)
+        self._check_read()
+
+    def _read(self, state: dict[str, Any]) -> None:
+        """Take arrays of a checkpoint, each checked by itself."""
         self.bound = float(read_array(state, "bound", 1)[0])
         self.primal.restore(state)
+
+    def _check_read(self) -> None:
+        """Refuse bounds and sums that contradict what the oracle finds at the weights.
+
+        They cannot be computed anew, as the outputs they come from are not kept. But no bound is
+        above a primal, and no mean of planes above what the oracle finds.
+        """
+        if not self.exact_oracle:
+            return  # whose own answers may contradict it
+        with self._shown():
+            hinge = self.primal.exact_hinge(1)
+            missed, _ = self.missed_slacks(self.primal.slacks())
+        primal = self.regularizer.penalty(self.weights) + self.C * hinge
+        if not 0 <= self.bound <= primal * (1 + READ):
+            raise ValueError(
+                f"the checkpoint's bound is {self.bound:g}; expected at most {primal:g}, the "
+                "primal of its weights"
+            )
+        if self.C * missed > READ * primal:
+            raise ValueError(
+                "the checkpoint's planes are damaged: their loss is above what the oracle finds"
+            )
+
 
     def solves(self, problem: Problem) -> bool:
         """Whether it was made for this problem."""
