@@ -74,6 +74,7 @@ class EngineHandle final : public Owned {
     return run(std::nullopt, [&](auto& engine) { return engine.objective(threads); });
   }
   double unsure() const { return unsure_; }
+  std::optional<std::size_t> missed() const { return missed_; }
   bool unbounded() const {
     return std::visit([](const auto& e) { return e->unbounded(); }, engine_);
   }
@@ -274,6 +275,11 @@ class EngineHandle final : public Owned {
       // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
       if (e->weights().mapped()) d["mapped"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
       if (const T* fixed = e->weights().fixed()) d["fixed"] = to_numpy(std::vector<T>(fixed, fixed + e->weights().size()));
+      if (e->average_visits() > 0.0) {
+        const Weights<T>* lag = e->average_lag();
+        d["lag"] = to_numpy(lag == nullptr ? std::vector<T>() : std::vector<T>(lag->data(), lag->data() + lag->size()));
+        d["visits"] = to_numpy(std::vector<double>{e->average_visits()});
+      }
       if (e->weights().lagging()) d["beta"] = to_numpy(std::vector<T>(e->weights().beta(), e->weights().beta() + e->weights().size()));
       return d;
     }, engine_);
@@ -318,6 +324,16 @@ class EngineHandle final : public Owned {
         require(beta.size() == weights.size(), "the checkpoint's beta does not fit its weights");
         for (const T b : beta) require(std::isfinite(b), "the checkpoint holds a beta that is not finite");
       }
+      std::vector<T> lag;
+      std::vector<double> visits{0.0};
+      if (d.contains("visits")) {
+        take(d, "lag", lag);
+        take(d, "visits", visits);
+        require(lag.empty() || lag.size() == weights.size(), "the checkpoint's average does not fit its weights");
+        for (const T x : lag) require(std::isfinite(x), "the checkpoint holds an average that is not finite");
+        require(visits.size() == 1 && visits[0] >= 1.0 && visits[0] <= 1e15 && visits[0] == std::floor(visits[0]),
+                "the checkpoint's average is not of a whole number of visits");
+      }
       std::vector<T> fixed;
       if (d.contains("fixed")) {
         take(d, "fixed", fixed);
@@ -325,14 +341,33 @@ class EngineHandle final : public Owned {
         for (const T x : fixed) require(std::isfinite(x), "the checkpoint holds a fixed linear term that is not finite");
         require(!e->weights().mapped() && formulated_.slack() != Slack::kHard, "the checkpoint has a fixed linear term, which this problem cannot have");
       }
+      auto restored = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
+      const auto put = [&](std::vector<Parts<T>>& parts, const std::vector<T>& sums, const std::vector<T>& w, const std::vector<T>& b) {
+        std::swap(e->parts(), parts);
+        std::copy(sums.begin(), sums.end(), e->weights().sums());
+        e->weights().relink();
+        std::copy(w.begin(), w.end(), e->weights().data());
+        if (e->weights().lagging()) e->weights().follow(b.data());
+      };
+      const auto copy_of = [&](const T* from) { return from == nullptr ? std::vector<T>() : std::vector<T>(from, from + weights.size()); };
+      const std::vector<T> old_sums = copy_of(e->weights().sums()), old_beta = copy_of(e->weights().beta());
+      const std::vector<T> old_scores = copy_of(e->weights().mapped() ? e->weights().data() : nullptr);
+      const std::vector<T> old_fixed = copy_of(e->weights().fixed());
       e->weights().set_fixed(fixed.empty() ? nullptr : fixed.data());
-      e->parts() = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
-      std::copy(weights.begin(), weights.end(), e->weights().sums());
-      e->weights().relink();
-      std::copy(scores.begin(), scores.end(), e->weights().data());
-      if (e->weights().lagging()) e->weights().follow(beta.data());
+      put(restored, weights, scores, beta);
+      // The sums that steps added up, within what rounding may have done to them.
+      const double loss = e->expected_loss(), size = e->C() * (loss + e->expected_price());
+      const bool loss_fits = std::abs(running[0] - loss) <= 1e-6 * (1.0 + std::abs(loss));
+      const bool dual_fits = e->weights().lagging() || std::abs(running[1] - e->dual()) <= 1e-2 * (std::abs(size) + std::abs(e->dual()) + 1e-9);
+      if (!loss_fits || !dual_fits) {
+        e->weights().set_fixed(old_fixed.empty() ? nullptr : old_fixed.data());
+        put(restored, old_sums, old_scores, old_beta);
+        require(loss_fits, "the checkpoint's sum of losses is not that of its multipliers");
+        require(dual_fits, "the checkpoint's dual is not that of its multipliers");
+      }
       e->set_running(running[0], running[1]);
       e->set_block_gaps(gaps);
+      e->set_average(lag, visits[0]);
     }, engine_);
   }
 
@@ -396,15 +431,22 @@ class EngineHandle final : public Owned {
     const double penalty = w.penalty() - w.fixed_gain(), conjugate = w.conjugate();
     if (w.mapped() && conjugate < -1e-9 * (1.0 + engine.C() * engine.expected_loss())) throw IndefiniteKernel();
     const std::size_t n = exact->n_examples(), shares = gil_needed ? 1 : n_shares(threads, n);
-    std::vector<double> value(n), unsure(n);
+    std::vector<double> value(n);
+    std::vector<typename Engine<T>::Doubt> doubts(n);
     run_shares(shares, [&](std::size_t share) {
       auto ws = exact->workspace();
       for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
-        value[i] = Engine<T>::worst(*exact, *ws, i, w.data(), formulated_.slack(), &unsure[i]);
+        value[i] = engine.slack_of(*exact, *ws, i, w.data(), formulated_.slack(), &doubts[i]);
       }
     });
     unsure_ = 0.0;
-    for (const double u : unsure) unsure_ = std::max(unsure_, u);
+    missed_.reset();
+    double most = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+      unsure_ = std::max(unsure_, doubts[i].unsure);
+      const double missed = exact->example_weight(i) * doubts[i].missed;
+      if (missed > most) most = missed, missed_ = i;
+    }
     problem_.copy_weights(w, engine.weights());
     if (engine.weights().lagging()) engine.weights().follow();
     engine.recount();
@@ -415,6 +457,7 @@ class EngineHandle final : public Owned {
   Problem& problem_;
   Formulated formulated_;
   std::pair<std::string, std::string> formulation_;  // slack, rescale
+  std::optional<std::size_t> missed_;  // where the oracle was worst beside a kept plane, in the last certificate
   double unsure_ = 0.0;  // by how much an oracle may have missed its best output, in the last certificate
   double nu_;  // cost-to-move of β
   std::variant<std::unique_ptr<Engine<float>>, std::unique_ptr<Engine<double>>> engine_;
@@ -476,6 +519,7 @@ void bind_engine(nb::module_& m) {
       .def("block_gaps", &EngineHandle::block_gaps)
       .def("planes", &EngineHandle::planes)
       .property("unsure", &EngineHandle::unsure)
+      .property("missed", &EngineHandle::missed)
       .def("beta_step", &EngineHandle::beta_step)
       .def("unsettled", &EngineHandle::unsettled)
       .def("sums", &EngineHandle::sums)

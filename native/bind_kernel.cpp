@@ -152,7 +152,9 @@ class PythonKernel final : public TokenKernel {
   void block(Tokens first, Tokens second, double* out) const override {
     nb::gil_scoped_acquire gil;
     const auto ids = [](Tokens tokens) { return to_numpy(std::vector<std::uint32_t>(tokens.begin(), tokens.end())); };
-    const auto answer = nb::cast<Array<double, 2>>(block_(ids(first), ids(second)));
+    const nb::object found = block_(ids(first), ids(second));
+    Array<double, 2> answer;
+    require(nb::try_cast(found, answer), "a block of the kernel is no array of numbers with two dimensions");
     require(answer.shape(0) == first.size() && answer.shape(1) == second.size(), "a block of the kernel has the wrong shape");
     std::copy_n(answer.data(), first.size() * second.size(), out);
   }

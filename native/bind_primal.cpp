@@ -24,6 +24,7 @@ class PrimalHandle final : public Owned {
   Problem& problem_;
   Formulated formulated_;
   double unsure_ = 0.0;  // of the last exact_hinge
+  std::vector<double> slacks_;
   std::variant<std::unique_ptr<Primal<float>>, std::unique_ptr<Primal<double>>> primal_;
 
   template <class F>
@@ -81,8 +82,11 @@ class PrimalHandle final : public Owned {
     });
     const SweepResult result = run_polled(wide.loop, std::nullopt, [&] { return wide.hinge(threads); });
     unsure_ = result.unsure;
+    slacks_ = wide.slacks();
     return result.hinge;
   }
+  // Of each example, in the last exact_hinge.
+  nb::object slacks() const { return to_numpy(std::vector<double>(slacks_)); }
   SweepResult sweep(int threads, std::optional<double> seconds) {
     return visit([&](auto& p) { return run_polled(p.loop, seconds, [&] { return p.sweep(threads); }); });
   }
@@ -227,6 +231,7 @@ void bind_primal(nb::module_& m) {
       .def("hinge", &PrimalHandle::hinge, "threads"_a = 1)
       .def("hinge_of", &PrimalHandle::hinge_of, "order"_a)
       .def("exact_hinge", &PrimalHandle::exact_hinge, "threads"_a = 1)
+      .def("slacks", &PrimalHandle::slacks)
       .def("state", &PrimalHandle::state)
       .def("restore", &PrimalHandle::restore, "state"_a)
       .def("sweep", &PrimalHandle::sweep, "threads"_a = 1, "seconds"_a = nb::none())

@@ -61,6 +61,9 @@ class Formulation final : public Forwarding<T> {
     ws->inner = base_.workspace();
     return ws;
   }
+  double rounding(std::size_t i, CodeView plane, const T* w) const override {
+    return (rescale_ == Rescale::kSlack ? std::max(1.0, loss(i, plane)) : 1.0) * base_.rounding(i, plane, w);
+  }
   double oracle_work(std::size_t i) const override { return 8.0 * base_.oracle_work(i); }
 
   // A wrapped output is one place: losses of two places do not add up, so nothing is put together

@@ -22,6 +22,8 @@ class Forwarding : public Structure<T> {
   std::unique_ptr<Workspace> workspace() const override { return base().workspace(); }
   double example_weight(std::size_t i) const override { return base().example_weight(i); }
   void require_truth() const override { base().require_truth(); }
+  bool exact_oracle() const override { return base().exact_oracle(); }
+  double rounding(std::size_t i, CodeView plane, const T* w) const override { return base().rounding(i, plane, w); }
   bool signed_losses() const override { return base().signed_losses(); }
   bool thread_safe() const override { return base().thread_safe(); }
   std::size_t cache_bytes() const override { return base().cache_bytes(); }

@@ -33,6 +33,7 @@ from maxmargin.solvers.base import (
     RunState,
     Solver,
     Step,
+    check_stored,
     relative_gap,
 )
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
@@ -256,14 +257,23 @@ def solve(
             run.interrupt()
         unsure = getattr(engine, "unsure", 0.0)
         approximate = unsure > 1e-6 * max(primal / (C * problem.n_examples), 1e-12)
-        certificate = Certificate(primal, dual, C, problem.n_examples, approximate)
+        missed = _missed(engine, primal, dual)
+        certificate = Certificate(
+            primal, dual, C, problem.n_examples, approximate or missed is not None, missed
+        )
         confirmed = certificate.gap <= gap or not run.by_gap
         tired = attempt == MAX_CONFIRMATIONS and solver.nu == 0
         if confirmed or tired or len(run.history) >= max_passes or run.reason == "interrupted":
             break
         run.go_on(dual)
     converged = run.converged and (confirmed or certificate.gap <= gap * (1 + 1e-3))
-    if warn and not converged and run.reason != "interrupted":
+    if certificate.missed is not None:  # whatever the gap says, it is not proven
+        if run.converged:
+            run.reason = f"{run.reason}, but argmax missed a better output"
+        converged = False
+        if warn:
+            _warn_missed(certificate)
+    elif warn and not converged and run.reason != "interrupted":
         from maxmargin.errors import ConvergenceWarning
 
         warnings.warn(
@@ -281,6 +291,27 @@ def solve(
         run.reason,
         len(run.history),
         engine,
+    )
+
+
+def _missed(engine: Machine, primal: float, dual: float) -> int | None:
+    """Return an example whose argmax is known to have missed a better output, or None.
+
+    No model has a primal below the dual: where that seems to be so, an argmax missed something.
+    """
+    missed: int | None = getattr(engine, "missed", None)
+    if missed is None and dual > primal + 1e-6 * abs(primal) + 1e-12:
+        return Certificate.UNKNOWN
+    return missed
+
+
+def _warn_missed(certificate: Certificate) -> None:
+    from maxmargin.errors import ConvergenceWarning
+
+    warnings.warn(
+        f"training ended with a model of unknown quality: {certificate}",
+        ConvergenceWarning,
+        stacklevel=4,
     )
 
 
@@ -356,13 +387,19 @@ class _Run:
         )
 
     def restore(self, state: RunState) -> None:
-        if state.solver.keys() != self.solver_state.keys():
-            raise ValueError(f"{self.solver.name} does not know this state: {state.solver}")
+        self.solver.check_state(state.solver, self.engine, self.context)
+        check_stored("seconds", state.seconds, 0.0)
+        check_stored("oracle_calls", state.oracle_calls, 0)
+        dual, counted = float(state.dual), self.engine.dual()
+        # (With a cost-to-move of β the one counted from passes lags behind.)
+        wrong = not abs(dual - counted) <= 0.01 * max(abs(counted), 1e-6)
+        if not math.isfinite(dual) or (wrong and self.solver.nu == 0):
+            raise ValueError(f"the dual is {dual:g} there, and {counted:g} by what else is there")
         self.solver_state = state.solver
         self.context.rng.bit_generator.state = state.rng
-        self.context.dual = float(state.dual)
+        self.context.dual = dual
         self.seconds = float(state.seconds)
-        self.oracle_calls = int(state.oracle_calls)
+        self.oracle_calls = state.oracle_calls
         self.history = History.from_dicts(state.history)
 
     def go_on(self, dual: float) -> None:
