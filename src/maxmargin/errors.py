@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.printable import LINE, printable
+
 if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
@@ -48,7 +50,14 @@ class StructureError(MaxMarginError, ValueError):
         self.example = example
 
 
-class FileFormatError(MaxMarginError, ValueError):
+class _OfAFileError(MaxMarginError, ValueError):
+    """An error that quotes a file: its message is safe to print and of a bounded length."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message, LINE))
+
+
+class FileFormatError(_OfAFileError):
     """A data file is damaged or not of the format as which it is read."""
 
 
@@ -56,7 +65,7 @@ class EmptyFileError(FileFormatError):
     """A data file holds no sequences."""
 
 
-class ModelFormatError(MaxMarginError, ValueError):
+class ModelFormatError(_OfAFileError):
     """A model file is damaged, truncated, or not a model file of a known version."""
 
 

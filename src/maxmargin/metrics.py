@@ -23,8 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin.printable import printable
+
 __all__ = ["ChunkScore", "TagReport", "confusion_text", "evaluate", "evaluate_codes"]
 
+NAME = 100  # characters of a label in a table
 _PREFIXES = "BIOES[]."
 _OTHER = len(_PREFIXES)  # every other prefix
 
@@ -212,7 +215,7 @@ class TagReport:
             f"{self._accuracy()}; {self.chunks._line()}",
         ]
         for name, score in self.per_type.items():
-            lines.append(f"{name:>17}: {score._line()}  {score.n_predicted}")
+            lines.append(f"{printable(name, NAME):>17}: {score._line()}  {score.n_predicted}")
         return "\n".join(lines)
 
     def _accuracy(self) -> str:
@@ -465,6 +468,7 @@ def confusion_text(report: TagReport, most: int = 20, matrix: int = 12) -> str:
     rows, columns = np.nonzero(wrong)
     counts = wrong[rows, columns]
     order = np.argsort(-counts, kind="stable")[: max(0, most)]
+    names = [printable(label, NAME) for label in report.labels]
     lines = [f"{counts.sum()} of {report.n_tokens} tokens are confused, {len(counts)} pairs"]
     if len(order):
         body = [["truth", "predicted", "tokens", "of the truth"]]
@@ -472,14 +476,13 @@ def confusion_text(report: TagReport, most: int = 20, matrix: int = 12) -> str:
         for k in order:
             row, column, number = rows[k], columns[k], counts[k]
             share = f"{100 * number / support[row]:.2f}%"
-            body.append([report.labels[row], report.labels[column], str(number), share])
+            body.append([names[row], names[column], str(number), share])
         lines += ["", *_table(body, left=2)]
     shown = [k for k, name in enumerate(report.labels) if name in report.per_label]
     if 0 < len(shown) <= matrix:
-        names = [report.labels[k] for k in shown]
-        body = [["truth \\ predicted", *names]]
-        for k, name in zip(shown, names, strict=True):
-            body.append([name, *map(str, report.confusion[k, shown])])
+        body = [["truth \\ predicted", *(names[k] for k in shown)]]
+        for k in shown:
+            body.append([names[k], *map(str, report.confusion[k, shown])])
         lines += ["", *_table(body, left=1)]
     return "\n".join(lines)
 

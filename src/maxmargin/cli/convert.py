@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from maxmargin.cli.console import naming, say
 from maxmargin.cli.options import (
     FORMATS,
     add_reading,
@@ -155,7 +156,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         from maxmargin.memory import format_bytes
 
         known = "" if n_features is None else f", {n_features} features"
-        print(
+        say(
             f"{options.output}: {source} -> {target}: {n_sequences} sequences, {n_tokens} tokens"
             f"{known}, {format_bytes(size)}"
         )
@@ -372,10 +373,11 @@ def _write(path: str, pieces: Iterator[str], others: dict[str, str] | None = Non
     from maxmargin.io.text import open_for_writing
 
     size = 0
-    with contextlib.ExitStack() as stack:
+    with naming(path), contextlib.ExitStack() as stack:
         file: IO[bytes] = stack.enter_context(open_for_writing(path))
         for name, text in (others or {}).items():
-            stack.enter_context(open_for_writing(name)).write(text.encode())
+            with naming(name):
+                stack.enter_context(open_for_writing(name)).write(text.encode())
         for piece in pieces:
             size += file.write(piece.encode())
     if path != "-" and Path(path).is_file():

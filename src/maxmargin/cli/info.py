@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.console import say
 from maxmargin.cli.options import at_least
+from maxmargin.printable import printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +22,7 @@ __all__ = ["configure", "run"]
 FEW_TRANSITIONS = 5  # that are shown if nobody asks for them
 TEMPLATE_LINES = 3  # that are shown of a template
 SHOWN_LABELS = 12
+NAME = 300  # characters of a label or of a feature's name
 MOST_GROUPS = 50  # of features that are texts; where there are more, they say nothing
 _TOGETHER = 1 << 22  # weights of a full matrix that are looked at at a time
 
@@ -154,12 +157,25 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         assert template is not None
         summary["template_text"] = template.text
         if not options.json:
-            print(template.text, end="" if template.text.endswith("\n") else "\n")
+            _print_template(template.text)
     elif not options.json:
         lines = [] if template is None else [line.text for line in template.lines if line.unigram]
         for text in describe(summary, lines):
-            print(text)
+            say(text, needed=True)
     return 0, summary
+
+
+def _print_template(text: str) -> None:
+    """Print a template: as it is to a file or a pipe, so that a terminal can show it to one."""
+    import sys
+
+    whole = text if text.endswith("\n") else f"{text}\n"
+    buffer = getattr(sys.stdout, "buffer", None)
+    if sys.stdout is None or sys.stdout.isatty() or buffer is None:
+        say(whole.removesuffix("\n"), needed=True)
+    else:
+        sys.stdout.flush()
+        buffer.write(whole.encode())
 
 
 def _no_function(_: Any) -> Any:
@@ -620,7 +636,7 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str
         if isinstance(value, dict) and value:
             yield from _flat(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", _shown(value)
+            yield _printable(f"{prefix}{key}"), _shown(value)
 
 
 def _shown(value: Any) -> str:
@@ -644,6 +660,5 @@ def _some(values: list[Any]) -> str:
 
 
 def _printable(value: Any) -> str:
-    """Return a text in which nothing moves the cursor."""
-    text = str(value)
-    return text if text.isprintable() else repr(text)[1:-1]
+    """Return a text in which nothing moves the cursor, and which leaves room for others."""
+    return printable(value, NAME)

@@ -66,7 +66,8 @@ def write_text(path: PathOrFile, model: TaggerModel) -> int:
     OSError
         If the file cannot be written.
     """
-    from maxmargin.io.text import open_for_writing
+    from maxmargin.cli.console import naming
+    from maxmargin.io.text import name_of, open_for_writing
 
     chain = model.chain
     labels = [_escape(str(label)) for label in chain.labels_]
@@ -75,7 +76,8 @@ def write_text(path: PathOrFile, model: TaggerModel) -> int:
         found = f"{chain.labels_[labels.index(labels[twice])]!r} and {chain.labels_[twice]!r}"
         raise ValueError(f"found the labels {found}; expected labels that differ as texts")
     n = 0
-    with open_for_writing(path, text=True) as file:
+    name = "-" if path == "-" else name_of(path)
+    with naming(name), open_for_writing(path, text=True) as file:
         file.writelines(_header(model))
         for block in _weight_lines(model, labels):
             file.write("".join(block))
@@ -100,7 +102,9 @@ def _header(model: TaggerModel) -> Iterator[str]:
     }
     for key, value in entries.items():
         text = json.dumps(value, ensure_ascii=False)
-        yield f"# {key}: {text if text.isprintable() else json.dumps(value)}\n"
+        if not text.isprintable():
+            text = json.dumps(value).replace("\x7f", "\\u007f")  # which JSON leaves as it is
+        yield f"# {key}: {text}\n"
 
 
 def _dtype(model: TaggerModel) -> str:

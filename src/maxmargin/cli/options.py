@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from maxmargin.cli.console import note
+from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     from maxmargin.features.columns import ColumnTable
@@ -29,8 +31,12 @@ __all__ = [
 FORMATS = ("conll", "crfsuite", "svmhmm", "conllu")
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """Make a type for argparse: an integer that is not too small."""
+#: What native code takes as a number of things.
+MOST = 2**31 - 1
+
+
+def at_least(least: int, most: int | None = MOST) -> Callable[[str], int]:
+    """Make a type for argparse: an integer that is not too small, nor too large if `most` says."""
 
     def convert(text: str) -> int:
         try:
@@ -38,7 +44,11 @@ def at_least(least: int) -> Callable[[str], int]:
         except ValueError:
             value = least - 1
         if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least {least}")
+            raise argparse.ArgumentTypeError(
+                f"{quoted(text)} is not an integer of at least {least}"
+            )
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is above {most}, the most there is")
         return value
 
     return convert
@@ -58,7 +68,7 @@ def number(
         if not inside or value in (float("inf"), -float("inf")):
             bound = f"{'above' if open_low else 'of at least'} {low:g}"
             upper = "" if high == float("inf") else f" and at most {high:g}"
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number {bound}{upper}")
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number {bound}{upper}")
         return value
 
     return convert
@@ -286,8 +296,3 @@ def make_encoder(
         hash_bits=hash_bits,
         threads=threads,
     )
-
-
-def note(text: str) -> None:
-    """Tell something on standard error."""
-    print(text, file=sys.stderr)

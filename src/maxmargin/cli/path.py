@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.console import flush, say
 from maxmargin.cli.options import add_reading, add_threads, number
 from maxmargin.cli.train import (
     add_features,
@@ -18,6 +19,7 @@ from maxmargin.cli.train import (
     save_model,
     solving,
 )
+from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     from maxmargin.cli.progress import Progress
@@ -58,7 +60,7 @@ def _several(name: str, convert: Callable[[str], float], expected: str) -> Calla
             return [convert(part) for part in text.split(",")]
         except argparse.ArgumentTypeError:
             raise argparse.ArgumentTypeError(
-                f"found {text!r}; expected {name} {expected} between commas"
+                f"found {quoted(text)}; expected {name} {expected} between commas"
             ) from None
 
     return numbers
@@ -219,11 +221,12 @@ class _Watch:
         if not self.talks:
             return
         if not self._begun:
-            print("  ".join(title.rjust(width) for title, width, _ in COLUMNS))
+            say("  ".join(title.rjust(width) for title, width, _ in COLUMNS))
             self._begun = True
         figures = point.to_dict()
         cells = (_cell(key, figures[key]).rjust(width) for _, width, key in COLUMNS)
-        print("  ".join(cells), flush=True)
+        say("  ".join(cells))
+        flush()
 
 
 def _cell(key: str, value: Any) -> str:
@@ -238,10 +241,10 @@ def _cell(key: str, value: Any) -> str:
 
 def _tell(path: Path, chosen: int, options: argparse.Namespace) -> None:
     point = path.points[chosen]
-    print(
+    say(
         f"chosen: l1_ratio {point.l1_ratio:g}, C = {point.C:g}: {point.n_nonzero} non-zero "
         f"weights, at most {100 * options.max_loss:g} % below the best score"
     )
     for name in (options.model, options.plot):
         if name is not None:
-            print(f"{name}: written")
+            say(f"{name}: written")

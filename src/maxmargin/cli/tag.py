@@ -8,11 +8,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from maxmargin.cli.cells import check_labels
+from maxmargin.cli.console import NO_INPUT, naming
 from maxmargin.cli.model import add_model, load_model
 from maxmargin.cli.options import add_reading, add_threads, at_least, read_data
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from maxmargin.features.columns import ColumnTable
     from maxmargin.io.tagger_file import TaggerModel
@@ -90,9 +92,10 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     model = load_model(options)
     if hasattr(model.chain.encoder, "threads"):
         model.chain.encoder.threads = options.threads
+    check_labels(model.chain.labels_, options.model)
     loaded = time.perf_counter()
     n_sequences = n_tokens = 0
-    with open_for_writing(options.output) as out:
+    with naming(options.output), open_for_writing(options.output) as out:
         for text, sequences, tokens in _tagged(model, options):
             out.write(text)
             if options.output == "-":
@@ -115,7 +118,7 @@ def _tagged(
     """Yield the output piece by piece, with the numbers of sequences and tokens in it."""
     if options.format == "conll":
         with _opened(options.file) as stream:
-            for table in _tables(stream, options):
+            for table in _tables(stream, options, model.chain.labels_):
                 if isinstance(table, bytes):  # blank lines and comments only
                     yield table, 0, 0
                 else:
@@ -140,6 +143,8 @@ def _opened(path: str) -> Any:
     from pathlib import Path
 
     if path == "-":
+        if sys.stdin is None:
+            raise OSError(NO_INPUT)
         pipe: Any = sys.stdin.buffer
         # peek waits until something is there, and takes nothing away
         if not hasattr(pipe, "peek") or pipe.peek(2)[:2] != b"\x1f\x8b":
@@ -156,7 +161,9 @@ def _opened(path: str) -> Any:
     return io.BytesIO(read_bytes(path))
 
 
-def _tables(stream: BinaryIO, options: argparse.Namespace) -> Iterator[ColumnTable | bytes]:
+def _tables(
+    stream: BinaryIO, options: argparse.Namespace, labels: Sequence[Any]
+) -> Iterator[ColumnTable | bytes]:
     """Cut a stream into tables of whole sequences, as large as what has come in."""
     from maxmargin.io.columns import parse_columns
     from maxmargin.io.text import name_of
@@ -182,6 +189,8 @@ def _tables(stream: BinaryIO, options: argparse.Namespace) -> Iterator[ColumnTab
                     first_line=line,
                 )
                 separator, n_columns = table.native.separator, table.n_columns
+                if separator == "space":
+                    check_labels(labels, options.model, spaces=False)
                 yield table
             else:
                 yield piece

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import itertools
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from maxmargin.cli.console import say
 from maxmargin.cli.options import (
     add_reading,
     add_threads,
@@ -203,7 +205,7 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         help="type of the weights (default: float32)",
     )
     group.add_argument(
-        "--seed", type=at_least(0), default=0, metavar="N", help="of the order of visits (0)"
+        "--seed", type=at_least(0, None), default=0, metavar="N", help="of the order of visits (0)"
     )
 
 
@@ -472,17 +474,28 @@ def check_targets(
     sources : sequence of str or None
         Files that are read.
     """
+    import stat
     from pathlib import Path
 
     for name, what in targets:
         if name is None:
             continue
-        if Path(name).is_dir():
+        if not name:
+            raise ValueError(f"the name of the {what} is empty; expected a file")
+        try:
+            mode = Path(name).stat().st_mode
+        except FileNotFoundError:
+            mode = stat.S_IFREG
+        if stat.S_ISDIR(mode):
             raise ValueError(f"{name}: is a directory; expected a file for the {what}")
-        if not Path(name).resolve().parent.is_dir():
+        if not stat.S_ISREG(mode):  # which would be replaced by a file
+            raise ValueError(f"{name}: is no regular file; expected one for the {what}")
+        # Not Path.resolve, which raises a RuntimeError where symbolic links go in a circle.
+        target = os.path.realpath(name)
+        if not Path(target).parent.is_dir():
             raise ValueError(f"{name}: there is no directory {Path(name).parent}")
         for read in sources:
-            if read is not None and Path(read).resolve() == Path(name).resolve():
+            if read is not None and os.path.realpath(read) == target:
                 raise ValueError(f"{name}: is read from; expected another file for the {what}")
 
 
@@ -687,7 +700,7 @@ def _cross_validation(
         for row in table:
             accuracy = f"{100 * row['token_accuracy']:.2f} ± {100 * row['token_accuracy_std']:.2f}"
             f1 = f", F1 {100 * row['f1']:.2f} ± {100 * row['f1_std']:.2f}" if "f1" in row else ""
-            print(f"C={row['C']:g}: accuracy {accuracy} %{f1}")
+            say(f"C={row['C']:g}: accuracy {accuracy} %{f1}")
     return table
 
 
@@ -774,11 +787,11 @@ def save_model(
 
 def _tell(summary: dict[str, Any], options: argparse.Namespace) -> None:
     seconds = {name: summary[f"seconds_{name}"] for name in ("read", "features", "train", "write")}
-    print(
+    say(
         f"{summary['n_sequences']} sequences, {summary['n_tokens']} tokens, "
         f"{summary['n_labels']} labels, {summary['n_features']} features"
     )
-    print(
+    say(
         f"primal {summary['primal']:.6g}, dual {summary['dual']:.6g}: within "
         f"{100 * summary['gap']:.2g} % of the optimum (C = {summary['C']:g}, "
         f"{summary['passes']} passes; {summary['stop_reason']})"
@@ -787,7 +800,7 @@ def _tell(summary: dict[str, Any], options: argparse.Namespace) -> None:
         again = ""
         if summary["debiased"]:
             again = f"; {summary['selected']['n_nonzero']} before the features were fitted again"
-        print(
+        say(
             f"{summary['n_nonzero']} of {summary['n_weights']} weights are not zero (l1_ratio = "
             f"{summary['l1_ratio']:.4g}{again})"
         )
@@ -795,10 +808,10 @@ def _tell(summary: dict[str, Any], options: argparse.Namespace) -> None:
         valid = summary["valid"]
         f1 = "" if valid["f1"] is None else f", F1 {100 * valid['f1']:.2f}"
         when = "the end" if summary["best_pass"] is None else f"pass {summary['best_pass']}"
-        print(f"{options.valid}: accuracy {100 * valid['token_accuracy']:.2f} %{f1} (after {when})")
+        say(f"{options.valid}: accuracy {100 * valid['token_accuracy']:.2f} %{f1} (after {when})")
     parts = ", ".join(f"{name} {value:.2f}" for name, value in seconds.items())
-    print(f"seconds: {parts}; peak memory {summary['peak_rss_mb']:.0f} MB")
-    print(f"{options.model}: {summary['model_bytes'] / 1e6:.2f} MB")
+    say(f"seconds: {parts}; peak memory {summary['peak_rss_mb']:.0f} MB")
+    say(f"{options.model}: {summary['model_bytes'] / 1e6:.2f} MB")
 
 
 def peak_rss_mb() -> float | None:
