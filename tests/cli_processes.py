@@ -49,15 +49,13 @@ def child(arguments, targets, encoding):
     sys.exit(main(arguments))
 
 
-cases = json.load(sys.stdin)
-sys.stdin.close()
-codes = []
-for arguments, targets, encoding in cases:
+for line in iter(sys.stdin.readline, ""):
+    folder, arguments, targets, encoding = json.loads(line)
     process = os.fork()
     if process == 0:
+        os.chdir(folder)
         child(arguments, targets, encoding)
-    codes.append(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
-print(json.dumps(codes))
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 """
 
 
@@ -69,28 +67,37 @@ class Ended(NamedTuple):
     err: bytes
 
 
-def end_of_each(folder, commands, *, closed=(), encoding="utf-8", **targets):
-    """Run commands in a folder, one after the other; return how each ended.
+class Commands:
+    """The process that imports the library once; a context manager that ends it."""
 
-    ``closed`` names streams that are closed; ``stdin``, ``stdout`` and ``stderr`` are files to use
-    instead of an empty one, or "broken" for a pipe that nobody reads.
-    """
-    cases = []
-    for k, command in enumerate(commands):
-        files = {"stdin": os.devnull, "stdout": f"{k}.out", "stderr": f"{k}.err"} | targets
-        streams = [None if name in closed else files[name] for name in files]
-        cases.append([command.split() if isinstance(command, str) else command, streams, encoding])
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER], input=json.dumps(cases), cwd=folder, text=True,
-        capture_output=True, check=True,
-    )
-    codes = json.loads(done.stdout)
-    ended = []
-    for k, code in enumerate(codes):
-        files = [folder / f"{k}.out", folder / f"{k}.err"]
-        found = [file.read_bytes() if file.exists() else b"" for file in files]
-        for file in files:
+    def __init__(self):
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.communicate()
+
+    def run(self, folder, command, *, closed=(), encoding="utf-8", **targets):
+        """Run a command in a folder; return how it ended.
+
+        ``closed`` names streams that are closed; ``stdin``, ``stdout`` and ``stderr`` are files to
+        use instead of an empty one, or "broken" for a pipe that nobody reads.
+        """
+        outputs = [folder / "stdout", folder / "stderr"]
+        files = {"stdin": os.devnull, "stdout": str(outputs[0]), "stderr": str(outputs[1])}
+        files |= targets
+        streams = [None if name in closed else file for name, file in files.items()]
+        words = command.split() if isinstance(command, str) else command
+        self._process.stdin.write(json.dumps([str(folder), words, streams, encoding]) + "\n")
+        self._process.stdin.flush()
+        code = int(self._process.stdout.readline())
+        found = [file.read_bytes() if file.exists() else b"" for file in outputs]
+        for file in outputs:
             file.unlink(missing_ok=True)
-        ended.append(Ended(code, *found))
-        assert b"Traceback" not in ended[-1].err, (commands[k], ended[-1])
-    return ended
+        ended = Ended(code, *found)
+        assert b"Traceback" not in ended.err, (command, ended)
+        return ended

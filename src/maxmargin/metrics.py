@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.printable import printable
+from maxmargin.printable import printable, quoted
 
 __all__ = ["ChunkScore", "TagReport", "confusion_text", "evaluate", "evaluate_codes"]
 
@@ -277,7 +277,7 @@ def _rows(sequences: Iterable[Iterable[Hashable]], name: str) -> list[list[Hasha
         # A string is a sequence of letters, which is never meant.
         if isinstance(sequence, str) or not isinstance(sequence, Iterable):
             raise ValueError(
-                f"sequence {i} of {name} is {sequence!r}, expected a sequence of labels"
+                f"sequence {i} of {name} is {quoted(sequence)}, expected a sequence of labels"
             )
         row = list(sequence)
         try:
@@ -315,7 +315,7 @@ def evaluate_codes(
     labels = tuple(labels)
     if len(set(labels)) != len(labels):
         twice = next(name for name in labels if labels.count(name) > 1)
-        raise ValueError(f"two different labels are both named {twice!r}")
+        raise ValueError(f"two different labels are both named {quoted(twice)}")
     t, p, bounds = _checked(truth, predicted, offsets, len(labels))
     confusion = np.bincount(t * len(labels) + p, minlength=len(labels) ** 2)
     confusion = confusion.astype(np.int64, copy=False).reshape(len(labels), len(labels))

@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full, broken or not UTF-8; text that a terminal must not get."""
+"""Standard streams that are closed, full, broken or not UTF-8; text that no terminal may get."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli_files import COMMAND, refused, run, sentences, text, write
-from cli_processes import Ended, end_of_each
+from cli_processes import Commands, Ended
 from maxmargin.cli import train
 from maxmargin.cli.main import main
 from maxmargin.io.tagger_file import load_tagger
@@ -29,6 +29,12 @@ def origin(tmp_path_factory):
     data = write(folder / "data.tsv", DATA)
     assert main(["train", str(data), "-m", str(folder / "m.mm"), "-q"]) == 0
     return folder
+
+
+@pytest.fixture(scope="module")
+def commands():
+    with Commands() as process:
+        yield process
 
 
 @pytest.fixture
@@ -55,47 +61,49 @@ def one_error(ended, told):
 # --- closed ---------------------------------------------------------------------------------------
 
 
-def test_closed_input(folder):
-    commands = ["tag -m m.mm", TRAIN.replace("data.tsv", "-"), "eval -m m.mm -",
+def test_closed_input(commands, folder):
+    lines = ["tag -m m.mm", TRAIN.replace("data.tsv", "-"), "eval -m m.mm -",
                 "convert - out.crfsuite"]
-    for ended in end_of_each(folder, commands, closed=["stdin"]):
+    for line in lines:
+        ended = commands.run(folder, line, closed=["stdin"])
         one_error(ended, "standard input is closed")
     assert not (folder / "new.mm").exists()
 
 
-def test_closed_output_that_is_needed(folder):
-    commands = ["--help", "--version", "", "train --help", "info m.mm", "info m.mm --text",
+def test_closed_output_that_is_needed(commands, folder):
+    lines = ["--help", "--version", "", "train --help", "info m.mm", "info m.mm --text",
                 "info m.mm --template", "info m.mm --json", "eval -m m.mm data.tsv", "template",
                 "template words", "tag -m m.mm data.tsv", "convert data.tsv - --to crfsuite",
                 f"{TRAIN} --json"]
-    for ended in end_of_each(folder, commands, closed=["stdout"]):
+    for line in lines:
+        ended = commands.run(folder, line, closed=["stdout"])
         one_error(ended, "standard output is closed")
     assert not (folder / "new.mm").exists()
 
 
 @pytest.mark.parametrize("closed", [["stdout"], ["stderr"], ["stdin", "stdout", "stderr"]])
-def test_what_goes_to_files_does_without_streams(folder, closed):
+def test_what_goes_to_files_does_without_streams(commands, folder, closed):
     """And the files do not get the numbers of the streams, into which others may write."""
-    commands = [TRAIN, "tag -m m.mm data.tsv -o out.tsv", "convert data.tsv out.crfsuite",
+    lines = [TRAIN, "tag -m m.mm data.tsv -o out.tsv", "convert data.tsv out.crfsuite",
                 "info m.mm --text out"]
     written = [folder / name for name in ("out.tsv", "out.crfsuite", "out")]
-    assert {ended.code for ended in end_of_each(folder, commands)} == {0}
+    assert {commands.run(folder, line).code for line in lines} == {0}
     there = [path.read_bytes() for path in written]
     for path in (*written, folder / "new.mm"):
         path.unlink()
-    for ended in end_of_each(folder, commands, closed=closed):
+    for line in lines:
+        ended = commands.run(folder, line, closed=closed)
         assert (ended.code, ended.err) == (0, b"")
     assert [path.read_bytes() for path in written] == there
     load_tagger(folder / "new.mm")
 
 
-def test_closed_error_stream(folder):
+def test_closed_error_stream(commands, folder):
     tag = "tag -m m.mm data.tsv"
-    whole = end_of_each(folder, [tag])
-    assert end_of_each(folder, [tag], closed=["stderr"]) == whole
-    commands = ["tag -m missing.mm data.tsv", "tag --nonsense"]
-    assert end_of_each(folder, commands, closed=["stderr"]) == [(2, b"", b"")] * 2
-    assert end_of_each(folder, [tag], closed=["stdin", "stdout", "stderr"]) == [(2, b"", b"")]
+    assert commands.run(folder, tag, closed=["stderr"]) == commands.run(folder, tag)
+    for line in ("tag -m missing.mm data.tsv", "tag --nonsense"):
+        assert commands.run(folder, line, closed=["stderr"]) == (2, b"", b"")
+    assert commands.run(folder, tag, closed=["stdin", "stdout", "stderr"]) == (2, b"", b"")
 
 
 def test_closed_streams_of_a_real_process(folder):
@@ -118,46 +126,49 @@ PRINTING = ["--help", "--version", "info m.mm", "info m.mm --text", "info m.mm -
 
 
 @pytest.mark.skipif(not FULL.is_char_device(), reason="no device that is full")
-def test_full_output(folder):
-    for ended in end_of_each(folder, PRINTING, stdout=str(FULL)):
+def test_full_output(commands, folder):
+    for line in PRINTING:
+        ended = commands.run(folder, line, stdout=str(FULL))
         one_error(ended, "error: standard output: no space left on device\n")
 
 
 @pytest.mark.skipif(not FULL.is_char_device(), reason="no device that is full")
-def test_full_files_are_named(folder):
-    commands = ["tag -m m.mm data.tsv -o /dev/full", "info m.mm --text /dev/full",
+def test_full_files_are_named(commands, folder):
+    lines = ["tag -m m.mm data.tsv -o /dev/full", "info m.mm --text /dev/full",
                 "convert data.tsv /dev/full --to crfsuite"]
-    for ended in end_of_each(folder, commands):
+    for line in lines:
+        ended = commands.run(folder, line)
         one_error(ended, "error: /dev/full: no space left on device\n")
-    assert end_of_each(folder, ["info missing"], stderr=str(FULL))[0].code == 2
+    assert commands.run(folder, "info missing", stderr=str(FULL)).code == 2
 
 
-def test_a_reader_that_is_gone(folder):
-    for ended in end_of_each(folder, [*PRINTING, f"{TRAIN} --json"], stdout="broken"):
+def test_a_reader_that_is_gone(commands, folder):
+    for line in [*PRINTING, f"{TRAIN} --json"]:
+        ended = commands.run(folder, line, stdout="broken")
         assert (ended.code, ended.err) == (0, b"")
 
 
 # --- other encodings ------------------------------------------------------------------------------
 
 
-def test_an_ascii_terminal(tmp_path):
+def test_an_ascii_terminal(commands, tmp_path):
     data = write(tmp_path / "data.tsv", "żółw\tŻ\n日本\t名\n\n" * 4)
-    commands = ["path --help", "train data.tsv -m ż.mm", "eval -m ż.mm data.tsv --confusion",
+    lines = ["path --help", "train data.tsv -m ż.mm", "eval -m ż.mm data.tsv --confusion",
                 "info ż.mm"]
-    for ended in end_of_each(tmp_path, commands, encoding="ascii"):
+    for line in lines:
+        ended = commands.run(tmp_path, line, encoding="ascii")
         assert (ended.code, ended.err) == (0, b"")
         assert ended.out.isascii()
     assert rb"\u540d" in ended.out
-    tagged, wrong = end_of_each(
-        tmp_path, ["tag -m ż.mm data.tsv", ["info", f"{'ż' * 100}.mm"]], encoding="ascii"
-    )
+    tagged = commands.run(tmp_path, "tag -m ż.mm data.tsv", encoding="ascii")
+    wrong = commands.run(tmp_path, f"info {'ż' * 100}.mm", encoding="ascii")
     assert wrong.code == 2
     assert wrong.err.isascii()
     assert len(wrong.err) <= 501
     # Data is UTF-8 whatever the terminal is.
     assert (tagged.code, tagged.err) == (0, b"")
-    lines = data.read_text().split("\n")[:-1]
-    assert tagged.out.decode() == "".join(f"{x}\t{x[-1]}\n" if x else "\n" for x in lines)
+    rows = data.read_text().split("\n")[:-1]
+    assert tagged.out.decode() == "".join(f"{x}\t{x[-1]}\n" if x else "\n" for x in rows)
 
 
 # --- text from outside ----------------------------------------------------------------------------
@@ -180,7 +191,7 @@ def assert_safe(printed):
 
 
 def test_reports_are_safe(ugly, capsys):
-    data, model, template = ugly
+    data, model, _ = ugly
     for arguments in (
         ["info", model], ["info", model, "--selected", "--transitions"], ["info", model, "--text"],
         ["info", model, "--json"], ["eval", "-m", model, data, "--confusion"],

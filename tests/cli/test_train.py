@@ -563,12 +563,22 @@ def test_bad_names_of_templates(capsys, monkeypatch, data, model, tmp_path):
     code = tmp_path / "f.py"
     code.write_text("def f(rows):\n    return rows[0][9]\n\ndef g(rows):\n    return 1\n")
     assert f"{code} has no function 'h'" in error(f"{code}:h")
-    assert f"template {code}:f, at {data}: IndexError: " in error(f"{code}:f")
-    error(f"{code}:g")
+    message = error(f"{code}:f")
+    assert f"template {code}:f, at {data}: IndexError: " in message
+    assert f"{code}, line 2, in the feature function at sequence 0 (the seq" in message
+    assert f"(the sequence begins at {data}, line 1)" in message
+    assert "returned int for sequence 0" in error(f"{code}:g")
+    code.write_text("def f(rows):\n    yield ['a']\n    yield rows[0][9]\n")
+    message = error(f"{code}:f")
+    assert f"template {code}:f, at {data}: IndexError: " in message
+    assert f"{code}, line 3, in the feature function at sequence 0, token 1 (" in message
     code.write_text("def f(\n")
     assert f"{code}: SyntaxError" in error(f"{code}:f")
     code.write_text("1 / 0\n")
-    assert f"{code}: ZeroDivisionError" in error(f"{code}:f")
+    assert f"{code}: ZeroDivisionError: division by zero (line 1)" in error(f"{code}:f")
+    code.write_text("import sys\nsys.exit(3)\n")
+    assert f"{code}: SystemExit: 3 (line 2)" in error(f"{code}:f")
+    code.write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     code.rename(tmp_path / "divides.py")
     assert "template divides:f: ZeroDivisionError" in error("divides:f")

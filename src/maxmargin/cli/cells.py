@@ -7,10 +7,14 @@ make another column or another token of one, and an empty label none at all.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from maxmargin.printable import quoted
 
-__all__ = ["bad_cell", "check_labels"]
+if TYPE_CHECKING:
+    from maxmargin.features.columns import LabelCodes
+
+__all__ = ["bad_cell", "check_labels", "check_trained"]
 
 
 def bad_cell(label: str, *, spaces: bool = True) -> str | None:
@@ -63,3 +67,32 @@ def check_labels(labels: Iterable[object], model: str, *, spaces: bool = True) -
                 f"{model}: the label {quoted(label)} holds {found}; expected labels that a cell of "
                 "a text file can hold (predict with this model from Python)"
             )
+
+
+def check_trained(labels: LabelCodes, source: str) -> None:
+    """Refuse to learn labels that ``maxmargin tag`` could not write.
+
+    Parameters
+    ----------
+    labels : LabelCodes
+        The labels of a training file.
+    source : str
+        The file, for the message.
+
+    Raises
+    ------
+    ValueError
+        If there is such a label; the message names its first token.
+    """
+    import numpy as np
+
+    for code, label in enumerate(labels.names):
+        found = bad_cell(label)
+        if found is None:
+            continue
+        token = int(np.argmax(labels.codes == code))
+        sequence = int(np.searchsorted(labels.offsets, token, side="right")) - 1
+        raise ValueError(
+            f"{source}: sequence {sequence}, token {token - int(labels.offsets[sequence])}: the "
+            f"label {quoted(label)} holds {found}; expected one that a cell of a text file can hold"
+        )

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from maxmargin.cli.cells import check_trained
 from maxmargin.cli.console import naming, say
 from maxmargin.cli.options import (
     FORMATS,
@@ -17,6 +18,7 @@ from maxmargin.cli.options import (
     note,
     read_data,
 )
+from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -402,9 +404,11 @@ def _write_columns(data: ColumnTable | Items, options: argparse.Namespace) -> in
 def _label_texts(features: _Features, convert: Callable[[str], str], source: str) -> list[str]:
     """Return the labels as a format has them, or an error that names the file and the label."""
     try:
-        return [convert(label) for label in features.labels.names]
+        texts = [convert(label) for label in features.labels.names]
     except (TypeError, ValueError) as error:
         raise ValueError(f"{source}: {error}") from None
+    check_trained(features.labels, source)
+    return texts
 
 
 def _write_crfsuite(features: _Features, options: argparse.Namespace) -> int:
@@ -483,7 +487,7 @@ def _listed(numbers: list[str], names: list[str], source: str) -> list[str]:
     for name in names:
         if "\n" in name or "\r" in name:
             raise ValueError(
-                f"{source}: found the name {name!r}; expected one without ends of lines, which a "
-                "list cannot hold"
+                f"{source}: found the name {quoted(name)}; expected one without ends of lines, "
+                "which a list cannot hold"
             )
     return [f"{number}\t{name}\n" for number, name in zip(numbers, names, strict=True)]

@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--picture",
         default=PICTURE,
         metavar="PATH",
-        help="where to write the picture, an SVG file (default: %(default)s)",
+        help="where to write the picture, a file that ends with .svg (default: %(default)s)",
     )
     picture.add_argument(
         "--no-picture", dest="picture", action="store_const", const=None, help="write none"
@@ -83,6 +83,10 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     """
     from maxmargin.demo import run_demo
     from maxmargin.report.dates_picture import write_picture
+    from maxmargin.report.endings import picture_format
+
+    if options.picture is not None:
+        picture_format(options.picture)  # before any work is done
 
     tell = note if getattr(options, "json", False) else say
     begin = time.perf_counter()

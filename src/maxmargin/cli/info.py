@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import say
 from maxmargin.cli.options import at_least
-from maxmargin.printable import printable
+from maxmargin.printable import printable, quoted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -195,7 +195,7 @@ def _label_number(chain: Chain, wanted: str, path: str) -> int:
     found = [k for k, label in enumerate(chain.labels_) if str(label) == wanted]
     if not found:
         raise ValueError(
-            f"{path}: has no label {wanted!r}; expected one of {_some(chain.classes_)}"
+            f"{path}: has no label {quoted(wanted)}; expected one of {_some(chain.classes_)}"
         )
     return found[0]
 

@@ -125,7 +125,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         except OSError as error:
             code = _fail(name, _describe(error), 2)
         except (ValueError, TypeError, FloatingPointError) as error:
-            code = _fail(name, str(error), 2)
+            # Notes tell where in the user's code or data it was.
+            notes = getattr(error, "__notes__", ())
+            code = _fail(name, "; ".join([str(error), *notes]), 2)
         except Exception as error:
             if os.environ.get("MAXMARGIN_DEBUG"):
                 raise

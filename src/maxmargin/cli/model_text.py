@@ -23,6 +23,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.printable import quoted
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -73,7 +75,8 @@ def write_text(path: PathOrFile, model: TaggerModel) -> int:
     labels = [_escape(str(label)) for label in chain.labels_]
     if len(set(labels)) < len(labels):
         twice = next(k for k, label in enumerate(labels) if label in labels[:k])
-        found = f"{chain.labels_[labels.index(labels[twice])]!r} and {chain.labels_[twice]!r}"
+        same = (labels.index(labels[twice]), twice)
+        found = " and ".join(quoted(chain.labels_[k]) for k in same)
         raise ValueError(f"found the labels {found}; expected labels that differ as texts")
     n = 0
     name = "-" if path == "-" else name_of(path)
@@ -395,7 +398,7 @@ def _fields(line: str) -> tuple[str, list[str], list[str], float]:
     try:
         weight = float(fields[-1])
     except ValueError:
-        raise _LineError(f"found the weight {fields[-1]!r}; expected a number") from None
+        raise _LineError(f"found the weight {quoted(fields[-1])}; expected a number") from None
     texts = [_unescape(field) if "\\" in field else field for field in fields[:-1]]
     if not mark:
         return mark, texts[:1], texts[1:], weight
@@ -405,7 +408,7 @@ def _fields(line: str) -> tuple[str, list[str], list[str], float]:
 
 def _known(label: str, known: dict[str, Any]) -> Any:
     if label not in known:
-        raise _LineError(f"found the label {label!r}; expected one of those of the comment")
+        raise _LineError(f"found the label {quoted(label)}; expected one of those of the comment")
     return known[label]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import note
@@ -216,15 +216,15 @@ def load_function(spec: str) -> Callable[[Any], Any]:
             description.loader.exec_module(module)
         except (OSError, MemoryError):
             raise
-        except Exception as error:  # it is not our code
-            raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:  # it is not our code
+            raise ValueError(f"{place}: {_described(error, place)}") from error
     else:
         try:
             module = importlib.import_module(place)
         except ImportError as error:
             raise ValueError(f"template {spec}: {error}") from error
-        except Exception as error:  # it is not our code
-            raise ValueError(f"template {spec}: {type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:  # it is not our code
+            raise ValueError(f"template {spec}: {_described(error)}") from error
     function = getattr(module, name, None)
     if not callable(function):
         raise ValueError(f"template {spec}: {place} has no function {name!r}")
@@ -246,18 +246,41 @@ def guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
     callable
         It has the name of the function.
     """
+    import contextlib
     import functools
+
+    @contextlib.contextmanager
+    def guard() -> Iterator[None]:
+        try:
+            yield
+        except MemoryError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ValueError(f"{where}: {_described(error)}") from error
 
     @functools.wraps(function)
     def call(rows: Any) -> Any:
-        try:
-            return function(rows)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise ValueError(f"{where}: {type(error).__name__}: {error}") from error
+        with guard():
+            answer = function(rows)
+        return one_by_one(answer) if isinstance(answer, Iterator) else answer
+
+    def one_by_one(answer: Iterator[Any]) -> Iterator[Any]:  # a generator is the user's code, too
+        with guard():
+            yield from answer
 
     return call
+
+
+def _described(error: BaseException, file: str | None = None) -> str:
+    """Put an exception of a user's code into words, with its line in a file of the user's."""
+    import os
+    import traceback
+
+    text = f"{type(error).__name__}: {error}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if file is not None and os.path.realpath(frame.filename) == os.path.realpath(file):
+            return f"{text} (line {frame.lineno})"
+    return text
 
 
 def is_function(spec: str) -> bool:

@@ -80,7 +80,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--valid", metavar="FILE", required=True, help="the file on which models are scored"
     )
     parser.add_argument("-m", "--model", metavar="MODEL", help="where to write the chosen model")
-    parser.add_argument("--plot", metavar="FILE", help="draw scores over sizes to this SVG file")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw scores over sizes to this file, which ends with .svg"
+    )
     add_features(parser)
     add_reading(parser)
     group = parser.add_argument_group("training")
@@ -187,6 +189,7 @@ def _check(options: argparse.Namespace) -> None:
     """Refuse what cannot work before any work is done."""
     import os
 
+    from maxmargin.report.endings import picture_format
     from maxmargin.solvers import make_solver
 
     targets = [(options.model, "model"), (options.plot, "plot")]
@@ -195,6 +198,8 @@ def _check(options: argparse.Namespace) -> None:
         model, plot = map(os.path.realpath, (options.model, options.plot))
         if model == plot:
             raise ValueError(f"{options.plot}: is the model; expected another file for the plot")
+    if options.plot is not None:
+        picture_format(options.plot)
     make_solver(options.solver, slack=options.slack, rescale=options.rescale)
 
 

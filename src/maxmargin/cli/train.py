@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import itertools
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from maxmargin.cli.cells import check_trained
 from maxmargin.cli.console import say
 from maxmargin.cli.options import (
     add_reading,
@@ -304,13 +305,16 @@ def read_training(options: argparse.Namespace) -> tuple[Any, LabelCodes]:
 
     data: Any = read_data(options.train, options)
     if not isinstance(data, ColumnTable):
+        check_trained(data.label_codes, options.train)
         return data, data.label_codes
     if data.n_columns < 2:
         raise ValueError(
             f"{data.source}: found 1 column; expected at least 2, a feature and a label (a "
             "file without labels cannot be learned from)"
         )
-    return data.labelled(options.label_column)
+    table, labels = data.labelled(options.label_column)
+    check_trained(labels, data.source)
+    return table, labels
 
 
 class Learned(NamedTuple):

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _native
 from maxmargin.errors import NotCompatibleError, StructureError
 from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from maxmargin.estimators.threads import threads_of
 from maxmargin.memory import require_memory
 from maxmargin.solvers import SolveResult, make_solver, solve
 from maxmargin.solvers.base import Certificate, History, Machine, PassRecord
@@ -120,7 +120,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     @with_callbacks
     def _fit(self, X: Any, Y: Any, **fit_params: Any) -> None:
         solver = make_solver(self.solver)
-        threads = effective_n_jobs(self.n_jobs)
+        threads = threads_of(self.n_jobs)
         structure = self._new_structure()
         prepared, dtype = self._prepare(structure, X, Y, fit_params)
         warm = getattr(self, "_warm", None) if self.warm_start else None
@@ -211,7 +211,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     def _threads(self) -> int:
         """Threads for prediction, once fitted."""
         check_is_fitted(self, "weights_")
-        return int(effective_n_jobs(self.n_jobs))
+        return threads_of(self.n_jobs)
 
     def __getstate__(self) -> dict[str, Any]:
         # An engine points into native memory and cannot be written down.

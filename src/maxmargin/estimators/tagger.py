@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators.structural import StructuralEstimator
+from maxmargin.estimators.threads import threads_of
 from maxmargin.features import check_lengths
 from maxmargin.features.select import encoder_of
 from maxmargin.solvers.base import Certificate, History
@@ -173,7 +173,7 @@ class SequenceTagger(StructuralEstimator):
             self.template,
             min_count=self.min_count,
             hash_bits=self.hash_bits,
-            threads=int(effective_n_jobs(self.n_jobs)),
+            threads=threads_of(self.n_jobs),
         )
         return Chain(
             loss=self.loss,

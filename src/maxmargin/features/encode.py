@@ -31,6 +31,7 @@ from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.columns import ColumnTable, LabelCodes
 from maxmargin.features.items import Items
 from maxmargin.lazy import is_sparse
+from maxmargin.printable import quoted
 
 __all__ = [
     "FeatureEncoder",
@@ -688,9 +689,10 @@ def _encode_codes(
     codes = new[y.codes]
     if (codes < 0).any():
         token = int(np.argmax(codes < 0))
-        known = ", ".join(repr(name) for name in list(labels)[:10])
+        known = ", ".join(quoted(name, 40) for name in list(labels)[:10])
         raise ValueError(
-            f"y: {_place(y.offsets, token)}: unknown label {y.names[y.codes[token]]!r}; expected "
-            f"one of the {len(labels)} known labels ({known}{', ...' if len(labels) > 10 else ''})"
+            f"y: {_place(y.offsets, token)}: unknown label {quoted(y.names[y.codes[token]])}; "
+            f"expected one of the {len(labels)} known labels "
+            f"({known}{', ...' if len(labels) > 10 else ''})"
         )
     return codes, sorted(labels, key=labels.__getitem__)

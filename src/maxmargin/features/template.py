@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from maxmargin.printable import quoted
+
 if TYPE_CHECKING:
     import os
 
@@ -252,7 +254,8 @@ def check_pattern(pattern: str) -> None:
     if fault is not None:
         at, expected = fault
         raise ValueError(
-            f"pattern {pattern!r}: found {pattern[at]!r} at character {at + 1}; expected {expected}"
+            f"pattern {quoted(pattern)}: found {pattern[at]!r} at character {at + 1}; expected "
+            f"{expected}"
         )
 
 
@@ -434,4 +437,6 @@ def _read_file(spec: str | os.PathLike[str], names: tuple[str, ...]) -> str:
         ) from None
     except (OSError, ValueError) as error:  # ValueError: NUL in a name
         reason = getattr(error, "strerror", None) or error
-        raise ValueError(f"template: file {str(spec)!r} cannot be read: {reason}") from error
+        raise ValueError(
+            f"template: file {quoted(str(spec), 200)} cannot be read: {reason}"
+        ) from error

@@ -8,6 +8,7 @@ from maxmargin._native import Columns
 from maxmargin.errors import EmptyFileError, FileFormatError
 from maxmargin.features.columns import ColumnTable
 from maxmargin.io.text import name_of, read_bytes
+from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     from maxmargin.io.text import PathOrFile
@@ -78,7 +79,13 @@ def parse_columns(
         The columns of all tokens.
     """
     if separator not in ("auto", "tab", "space"):
-        raise ValueError(f'separator is {separator!r}; expected "auto", "tab" or "space"')
+        raise ValueError(f'separator is {quoted(separator)}; expected "auto", "tab" or "space"')
+    try:
+        (comment or "").encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"comment is {quoted(comment)}; expected text that UTF-8 can hold"
+        ) from None
     try:
         native = Columns.parse(data, separator, comment or "", n_columns, first_line)
     except ValueError as error:

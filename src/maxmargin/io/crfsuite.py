@@ -16,6 +16,7 @@ import numpy as np
 from maxmargin._native import Vocabulary
 from maxmargin.io.items import Items, read_items
 from maxmargin.io.text import PathOrFile, open_for_writing
+from maxmargin.printable import quoted
 
 __all__ = ["read_crfsuite", "write_crfsuite"]
 
@@ -48,7 +49,9 @@ def _attributes(token: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(token, Mapping):
         for key, value in token.items():
             if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is of type {type(key).__name__}; expected a str")
+                raise TypeError(
+                    f"the key {quoted(key)} is of type {type(key).__name__}; expected a str"
+                )
             name = prefix + key
             if isinstance(value, str):
                 yield f"{name}:{value}", 1.0
@@ -59,7 +62,7 @@ def _attributes(token: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         return
     if isinstance(token, str | bytes) or not isinstance(token, Iterable):
         raise TypeError(
-            f"found {token!r} of type {type(token).__name__}; expected a list of names or "
+            f"found {quoted(token)} of type {type(token).__name__}; expected a list of names or "
             "(name, value) pairs, or a dict"
         )
     for item in token:
@@ -69,8 +72,8 @@ def _attributes(token: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield prefix + item[0], item[1]
         else:
             raise TypeError(
-                f"found {item!r} of type {type(item).__name__}; expected a str or a pair of a str "
-                "and a number"
+                f"found {quoted(item)} of type {type(item).__name__}; expected a str or a pair of "
+                "a str and a number"
             )
 
 
@@ -83,15 +86,15 @@ def _number(value: Any, name: str) -> str:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"{name}: found {value!r}; expected a finite number")
+        raise ValueError(f"{name}: found {quoted(value)}; expected a finite number")
     return str(value) if isinstance(value, np.float32) else repr(number)
 
 
 def _field(text: str, what: str) -> str:
     if any(c in text for c in "\t\n\r"):
         raise ValueError(
-            f"found the {what} {text!r}; expected one without tabs and ends of lines, which the "
-            "format cannot express"
+            f"found the {what} {quoted(text)}; expected one without tabs and ends of lines, which "
+            "the format cannot express"
         )
     return text.replace("\\", "\\\\").replace(":", "\\:")
 
@@ -102,18 +105,20 @@ def attribute_text(name: str, value: Any) -> str:
         raise ValueError("found an attribute whose name is empty; expected a name")
     if value is True or (type(value) is float and value == 1.0):
         return _field(name, "attribute")
-    number = _number(value, f"attribute {name!r}")
+    number = _number(value, f"attribute {quoted(name)}")
     return "" if float(number) == 0.0 else f"{_field(name, 'attribute')}:{number}"
 
 
 def label_text(label: Any) -> str:
     if not isinstance(label, str | int | np.integer):
-        raise TypeError(f"the label {label!r} is of type {type(label).__name__}; expected a str")
+        raise TypeError(
+            f"the label {quoted(label)} is of type {type(label).__name__}; expected a str"
+        )
     text = str(label)
     if not text.strip(" ") or text.startswith("@"):
         raise ValueError(
-            f"found the label {text!r}; expected one that is not blank and does not begin with @, "
-            "as the format demands"
+            f"found the label {quoted(text)}; expected one that is not blank and does not begin "
+            "with @, as the format demands"
         )
     return _field(text, "label")
 

@@ -15,6 +15,7 @@ from maxmargin._native import Vocabulary
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.io.items import Items, read_items
 from maxmargin.io.text import PathOrFile, open_for_writing
+from maxmargin.printable import quoted
 
 __all__ = ["read_svmhmm", "write_svmhmm"]
 
@@ -45,15 +46,15 @@ def read_svmhmm(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Items
 def tag_text(label: Any, place: str) -> str:
     if not isinstance(label, str | int | np.integer):
         raise TypeError(
-            f"{place}: the label {label!r} is of type {type(label).__name__}; "
+            f"{place}: the label {quoted(label)} is of type {type(label).__name__}; "
             "expected a str or an int"
         )
     tag = str(label)
     # Only blanks and tabs part words here, but other programs may see more.
     if len(tag.split()) != 1 or tag.strip() != tag or tag.startswith(("#", "qid:", "\ufeff")):
         raise ValueError(
-            f"{place}: found the label {tag!r}; expected one without white space that does not "
-            "begin with '#' or 'qid:', as the format demands"
+            f"{place}: found the label {quoted(tag)}; expected one without white space that does "
+            "not begin with '#' or 'qid:', as the format demands"
         )
     return tag
 

@@ -41,6 +41,7 @@ from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import LineFeatures, TemplateEncoder
 from maxmargin.io.container import read_container, write_container
 from maxmargin.memory import require_memory
+from maxmargin.printable import quoted
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.kernels import KernelWeights
 
@@ -168,8 +169,8 @@ def save_tagger(
     for label in chain.classes_:
         if type(label) not in _LABEL_TYPES:
             raise TypeError(
-                f"the label {label!r} is a {type(label).__name__}; a model file holds labels that "
-                "are str, int, float or bool"
+                f"the label {quoted(label)} is a {type(label).__name__}; a model file holds labels "
+                "that are str, int, float or bool"
             )
     chain.native_weights(weights)  # checks its size and type
     _require_finite(weights)
@@ -357,7 +358,7 @@ class _Reader:
     def _integer(self, name: str, low: int, high: int) -> int:
         value = self.described[name]
         if type(value) is not int or not low <= value <= high:
-            raise ValueError(f"{name} is {value!r}; expected {low} to {high}")
+            raise ValueError(f"{name} is {quoted(value)}; expected {low} to {high}")
         return value
 
     def model(self, function: Callable[[Any], Any] | None) -> TaggerModel:
@@ -407,7 +408,9 @@ class _Reader:
         first, _, second = str(kind).partition("+")
         sparse, dense = first in ("strings", "sparse"), "dense" in (first, second)
         if kind not in _KINDS or dense != (self.n_dense > 0) or (self.n_sparse > 0 and not sparse):
-            raise ValueError(f"the kind of features is {kind!r}, which does not fit their numbers")
+            raise ValueError(
+                f"the kind of features is {quoted(kind)}, which does not fit their numbers"
+            )
         if self.n_pair:
             raise ValueError("only templates have features of two labels")
         encoder.min_count = min_count

@@ -28,6 +28,7 @@ from maxmargin.features import (
     encode_labels,
 )
 from maxmargin.features.template_encoder import TemplateEncoder
+from maxmargin.printable import quoted
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain_options import (
     allowed_mask,
@@ -849,7 +850,9 @@ class Chain(Structure):
             raise ValueError(f"y has {len(truth)} labels and y_hat {len(labels)}; expected as many")
         if (labels < 0).any():
             t = int(np.argmax(labels < 0))
-            raise ValueError(f"y_hat has the label {y_hat[t]!r} at token {t}, which is not known")
+            raise ValueError(
+                f"y_hat has the label {quoted(y_hat[t])} at token {t}, which is not known"
+            )
         unknown = truth < 0
         if self._cost is None:
             return float(np.sum(truth != labels))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.printable import quoted
 from maxmargin.structures.adapter import real_number
 
 __all__ = ["allowed_mask", "cost_matrix", "explicit_labels", "sequence_weights", "token_weights"]
@@ -24,9 +25,11 @@ def explicit_labels(labels: Any) -> dict[Any, int]:
     for given in listed:
         label = given.item() if isinstance(given, np.generic) else given
         if not isinstance(label, Hashable):
-            raise TypeError(f"labels has the entry {label!r}, which cannot be hashed")
+            raise TypeError(f"labels has the entry {quoted(label)}, which cannot be hashed")
         if label in result:
-            raise ValueError(f"labels has the entry {label!r} twice; expected each label once")
+            raise ValueError(
+                f"labels has the entry {quoted(label)} twice; expected each label once"
+            )
         result[label] = len(result)
     return result
 
@@ -46,11 +49,11 @@ def cost_matrix(loss: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None
         place = {label: k for k, label in enumerate(classes)}
         for pair, value in loss.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
-                raise ValueError(f"loss has the key {pair!r}; expected pairs (truth, label)")
+                raise ValueError(f"loss has the key {quoted(pair)}; expected pairs (truth, label)")
             for label in pair:
                 if label not in place:
                     raise ValueError(
-                        f"loss has a cost of {pair!r}, but there is no label {label!r}"
+                        f"loss has a cost of {quoted(pair)}, but there is no label {quoted(label)}"
                     )
             number = real_number(value)
             if number is None:
@@ -75,7 +78,8 @@ def cost_matrix(loss: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None
         a, b = (int(k) for k in np.argwhere(wrong)[0])
         expected = "0 for the truth itself" if a == b else "a finite number that is not negative"
         raise ValueError(
-            f"the loss of label {classes[b]!r} where {classes[a]!r} is the truth is {cost[a, b]}; "
+            f"the loss of label {quoted(classes[b])} where {quoted(classes[a])} is the truth is "
+            f"{cost[a, b]}; "
             f"expected {expected}"
         )
     return cost
@@ -126,7 +130,7 @@ def _require_scheme(label: Any, scheme: str, prefixes: str) -> None:
     if not good:
         forms = ", ".join(f"{p}-..." for p in prefixes)
         raise ValueError(
-            f'the label {label!r} does not follow allowed="{scheme}"; expected O, {forms}'
+            f'the label {quoted(label)} does not follow allowed="{scheme}"; expected O, {forms}'
         )
 
 
