@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from cli_files import COMMAND, refused, run, sentences, text, write
 from cli_processes import Commands, Ended
 from maxmargin.cli import train
 from maxmargin.cli.main import main
+from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import load_tagger
 
 DATA = text(sentences(6))
@@ -204,6 +206,26 @@ def test_reports_are_safe(ugly, capsys):
         assert_safe(out.replace("\t", " ") if "--text" in arguments else out)
         if "--json" not in arguments:
             assert SHOWN in out
+
+
+def test_what_a_model_says_of_itself_is_safe_and_short(ugly, capsys, tmp_path):
+    _, good, _ = ugly
+    container = read_container(good, "tagger")
+    meta = json.loads(json.dumps(container.meta))
+    meta["training"][f"key{UGLY}"] = UGLY * 10_000
+    meta["params"]["x" * 100_000] = [UGLY] * 100
+    meta["encoder"]["source"] = UGLY * 10_000
+    model = tmp_path / "m.mm"
+    write_container(model, "tagger", meta, container.arrays)
+    out = run(capsys, "info", model)
+    assert_safe(out)
+    assert f"key{SHOWN}:" in out
+    assert max(map(len, out.split("\n"))) <= 2000
+    write_container(model, UGLY * 10_000, meta, container.arrays)
+    for command in ("info", "tag -m"):
+        err = refused(capsys, *command.split(), model)
+        assert_safe(err)
+        assert len(err) <= 501
 
 
 def test_notes_are_safe(ugly, capsys):
