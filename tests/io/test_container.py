@@ -360,7 +360,7 @@ def test_no_room_for_the_file(tmp_path, room):
     assert caught.value.filename == str(path)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
 @pytest.mark.parametrize("size", [1, 1_000_000])
 def test_a_full_disk(tmp_path, monkeypatch, size):
     path = tmp_path / "model.mm"

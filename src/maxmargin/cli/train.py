@@ -567,17 +567,26 @@ def _train(
             gap = f"gap {100 * outcome.certificate.gap:.2g} %"
             note(f"C={outcome.C:g}: {gap}, {_in_words(outcome)}")
 
-    return fit_grid(
-        chain,
-        train,
-        Cs,
-        fit_options,
-        valid=valid,
-        sample_weight=weights,
-        callbacks=callbacks,
-        told=told,
-        done=done,
-    )
+    def warned(message: Warning | str, *where: Any) -> None:
+        if lines:
+            lines[-1].close()
+        note(f"maxmargin train: warning: {message}")
+
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.showwarning = warned
+        return fit_grid(
+            chain,
+            train,
+            Cs,
+            fit_options,
+            valid=valid,
+            sample_weight=weights,
+            callbacks=callbacks,
+            told=told,
+            done=done,
+        )
 
 
 def _search(

@@ -16,11 +16,8 @@ byte is either covered by a checksum or known to be zero, so that no damage goes
 are against accidents; against an enemy stand the checks of every value, which trust no checksum.
 """
 
-# No pathlib, for the sake of a quick start: nothing else that is needed here imports it.
-# ruff: noqa: PTH105, PTH108, PTH116, PTH118, PTH119, PTH120
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import math
@@ -34,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin import _native
+from maxmargin.io.atomic import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -249,47 +247,12 @@ def _placed(header: dict[str, Any]) -> bytes:
 
 def _replace(name: str, pieces: list[tuple[int, Any]]) -> int:
     """Write pieces at their offsets to a new file, then put it in the place of `name`."""
-    mode = None
-    try:
-        old = os.stat(name)
-    except FileNotFoundError:
-        if not os.path.basename(name):  # "", or "models/" without such a directory
-            raise
-    else:
-        if stat.S_ISDIR(old.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-        if not stat.S_ISREG(old.st_mode):  # or root would replace /dev/null by a model
-            raise OSError(errno.EINVAL, "Not a regular file", name)
-        mode = old.st_mode & 0o777
-    target = os.path.realpath(name)
-    # Short, whatever the length of the target's name: that may be the longest there can be.
-    temporary = os.path.join(
-        os.path.dirname(target), f".maxmargin-{os.getpid()}-{os.urandom(8).hex()}.part"
-    )
-
-    def create(file: str, flags: int) -> int:
-        # With the old file's mode from the start, so that nobody else opens what will be private.
-        return os.open(file, flags, 0o666 if mode is None else mode)
-
-    try:
-        with open(temporary, "xb", opener=create) as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)  # also what the umask took away
-            at = 0
-            for offset, piece in pieces:
-                file.write(bytes(offset - at))
-                file.write(piece)
-                at = offset + len(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):  # never created, or there is nothing more to be done
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno is not None:
-            # The file as the caller knows it; the right subclass comes by itself.
-            raise OSError(error.errno, error.strerror, name) from error
-        raise
+    at = 0
+    with replacing(name) as file:
+        for offset, piece in pieces:
+            file.write(bytes(offset - at))
+            file.write(piece)
+            at = offset + len(piece)
     return at
 
 
