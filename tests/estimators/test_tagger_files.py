@@ -7,6 +7,9 @@ import gzip
 import io
 import json
 import pickle
+import signal
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -632,3 +635,51 @@ def test_lengths_must_fit():
 def test_a_function_that_does_not_fit():
     with pytest.raises(ValueError, match="returned features of 0 tokens for sequence 0"):
         fitted(template=lambda x: [])
+
+
+# --- the file changes while a tagger is in use ---
+
+OVERWRITE = """
+import sys
+from pathlib import Path
+import numpy as np
+import maxmargin
+
+path, mmap = Path(sys.argv[1]), len(sys.argv) > 3
+X = [np.load(sys.argv[2])]
+tagger = maxmargin.load(path, mmap=mmap)
+
+def tell():
+    print(tagger.predict(X), tagger.coef_.sum(), flush=True)
+
+tell()
+with path.open("r+b") as file:
+    if not mmap:
+        file.write(b"\\x41" * path.stat().st_size)
+        file.flush()
+        tell()
+    file.truncate(100)
+tell()
+"""
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_a_file_that_changes_under_a_tagger(tmp_path, mmap):
+    path, given = tmp_path / "model.mm", tmp_path / "x.npy"
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(8, 400)) for _ in range(6)]
+    tagger = SequenceTagger(C=1.0, random_state=0).fit(X, [[*range(8)]] * 6)
+    tagger.save(path)
+    assert "weights" in read_container(path).arrays  # the full matrix, of several pages
+    np.save(given, X[0])
+    arguments = [path, given, *(["mmap"] if mmap else [])]
+    done = subprocess.run(
+        [sys.executable, "-c", OVERWRITE, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    line = f"{tagger.predict(X[:1])} {tagger.coef_.sum()!s}\n"
+    # A map has the hazard that the documentation speaks of.
+    expected = (-signal.SIGBUS, line) if mmap else (0, 3 * line)
+    assert (done.returncode, done.stdout) == expected, done.stderr

@@ -567,7 +567,7 @@ def _train(
             gap = f"gap {100 * outcome.certificate.gap:.2g} %"
             note(f"C={outcome.C:g}: {gap}, {_in_words(outcome)}")
 
-    def warned(message: Warning | str, *where: Any) -> None:
+    def warned(message: Warning | str, *_where: Any, **_more: Any) -> None:
         if lines:
             lines[-1].close()
         note(f"maxmargin train: warning: {message}")

@@ -296,7 +296,7 @@ class SequenceTagger(StructuralEstimator):
         return save_tagger(path, self.structure_, self.weights_, meta)
 
     @classmethod
-    def load(cls, path: Any, template: Any = None) -> SequenceTagger:
+    def load(cls, path: Any, template: Any = None, *, mmap: bool = False) -> SequenceTagger:
         """Read a model from a file that `save` or ``maxmargin train`` wrote.
 
         Parameters
@@ -305,6 +305,12 @@ class SequenceTagger(StructuralEstimator):
             The file.
         template : callable, optional
             Of a model whose features were made by a function: that function.
+        mmap : bool, default=False
+            Whether to map the file into memory and not to read it, so that processes on one
+            machine share the memory of large models. Nobody may then change the file in place
+            (``cp new.mm model.mm``) while the tagger is in use: it would predict by whatever is in
+            the file now, or the process would be killed (SIGBUS). Replacing it (``save``,
+            ``maxmargin train``, ``mv``) does no harm.
 
         Returns
         -------
@@ -318,7 +324,7 @@ class SequenceTagger(StructuralEstimator):
         """
         from maxmargin.io.tagger_file import dense_weights, load_tagger
 
-        model = load_tagger(path, template)
+        model = load_tagger(path, template, mmap=mmap)
         meta = model.meta
         known = cls().get_params(deep=False)
         params = {k: v for k, v in meta.get("params", {}).items() if k in known}

@@ -289,7 +289,9 @@ def _describe_encoder(encoder: FeatureEncoder | TemplateEncoder) -> dict[str, An
 # --- loading -------------------------------------------------------------------------------------
 
 
-def load_tagger(path: Any, function: Callable[[Any], Any] | None = None) -> TaggerModel:
+def load_tagger(
+    path: Any, function: Callable[[Any], Any] | None = None, *, mmap: bool = False
+) -> TaggerModel:
     """Read a tagger from a file.
 
     Parameters
@@ -299,6 +301,9 @@ def load_tagger(path: Any, function: Callable[[Any], Any] | None = None) -> Tagg
     function : callable, optional
         The function that gave the features in training, for a model that was trained with one.
         (A file holds no code.)
+    mmap : bool, default=False
+        Whether to map the file into memory and not to read it; nobody may then change it in place.
+        See `maxmargin.io.container.read_container`.
 
     Returns
     -------
@@ -314,7 +319,7 @@ def load_tagger(path: Any, function: Callable[[Any], Any] | None = None) -> Tagg
     OSError
         If it cannot be read.
     """
-    container = read_container(path, KIND)
+    container = read_container(path, KIND, mmap=mmap)
     try:
         return _Reader(container.path, container.meta, container.arrays).model(function)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:

@@ -188,8 +188,9 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) ->
         if member.filename == "about.npy" and left > MAX_ABOUT:
             raise ModelFormatError(f"{what} has {left} bytes; expected at most {MAX_ABOUT}")
         content = np.empty(left, dtype=np.uint8)
-        view, at = memoryview(content), 0
-        while n := file.readinto(view[at:]):  # its checksum is compared with the last bytes
+        view, at = content.data, 0
+        reader: Any = file
+        while n := reader.readinto(view[at:]):  # its checksum is compared with the last bytes
             at += n
     if at != left:
         raise ModelFormatError(f"{what} is cut short")
@@ -199,8 +200,8 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) ->
 def _array_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call,no-any-return]
-    return np.lib.format.read_array_header_2_0(file)  # type: ignore[no-untyped-call,no-any-return]
+        return np.lib.format.read_array_header_1_0(file)
+    return np.lib.format.read_array_header_2_0(file)
 
 
 def _begins(start: bytes) -> str:
