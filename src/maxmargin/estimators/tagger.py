@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.errors import NotCompatibleError
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.features import check_lengths
 from maxmargin.features.select import encoder_of
+from maxmargin.io.objective import OBJECTIVE, NotStored
 from maxmargin.solvers.base import Certificate, History
 from maxmargin.structures.chain import Chain, ChainWeights
 from maxmargin.structures.kernels import KernelWeights
@@ -108,6 +111,8 @@ class SequenceTagger(StructuralEstimator):
 
     structure_: Chain
     _file_meta: dict[str, Any]
+    _trained: dict[str, Any]
+    _objective_unknown: bool
 
     def __init__(
         self,
@@ -217,9 +222,30 @@ class SequenceTagger(StructuralEstimator):
         """
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
+        trained = {name: getattr(self, name) for name in OBJECTIVE}
+        self._check_stored(trained)
         self._fit(X, y, token_weight=token_weight, sample_weight=sample_weight)
-        self.__dict__.pop("_file_meta", None)
+        for of_a_file in ("_file_meta", "_objective_unknown"):
+            self.__dict__.pop(of_a_file, None)
+        self._trained = trained
         return self
+
+    def _check_stored(self, params: dict[str, Any]) -> None:
+        """Refuse to train something else than the model that was loaded."""
+        for name, value in params.items():
+            if isinstance(value, NotStored):
+                raise NotCompatibleError(
+                    f"{name} is not known: the model was loaded from a file, which cannot hold "
+                    f"{value.name[:200]!r}; give it with set_params({name}=...) before fit"
+                )
+        if getattr(self, "_objective_unknown", False):
+            warnings.warn(
+                "the model was loaded from a file that does not say with which regulariser and "
+                "formulation it was trained (files of earlier versions do not); fit uses "
+                f"solver={self.solver!r}, regularizer={self.regularizer!r}, loss={self.loss!r}",
+                UserWarning,
+                stacklevel=3,
+            )
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -267,7 +293,10 @@ class SequenceTagger(StructuralEstimator):
         """Write the model to a file, as a whole or not at all.
 
         Features whose weights are all zero are left out where features have names: they change no
-        prediction. What a file cannot hold (functions, objects as parameters) is left out too.
+        prediction. The file has the objective too (C, loss, solver and regulariser with their
+        parameters, ...), so that a loaded tagger trains as this one was trained. Of solvers,
+        regularisers and functions that are not maxmargin's own it has the names only; ``fit`` of a
+        loaded tagger then asks for them. ``callbacks``, ``checkpoint`` and ``resume`` are not kept.
 
         Parameters
         ----------
@@ -293,7 +322,11 @@ class SequenceTagger(StructuralEstimator):
         meta = training_meta(self.certificate_, settings, self.get_params(deep=False))
         # What the file said from which this model came; a new fit forgets it.
         meta |= getattr(self, "_file_meta", {})
-        return save_tagger(path, self.structure_, self.weights_, meta)
+        # What was minimised, not what the parameters have been set to since.
+        trained = getattr(self, "_trained", None)
+        if trained is None and not getattr(self, "_objective_unknown", False):
+            trained = {name: getattr(self, name) for name in OBJECTIVE}
+        return save_tagger(path, self.structure_, self.weights_, meta, trained)
 
     @classmethod
     def load(cls, path: Any, template: Any = None, *, mmap: bool = False) -> SequenceTagger:
@@ -315,27 +348,34 @@ class SequenceTagger(StructuralEstimator):
         Returns
         -------
         SequenceTagger
-            Fitted; its ``history_`` is empty.
+            Fitted; its ``history_`` is empty. Its parameters are those of the training, so that
+            ``fit`` minimises the same objective; where the file could not hold one (a solver, a
+            regulariser or a function of your own), ``fit`` asks for it.
 
         Raises
         ------
         ModelFormatError
             If the file is damaged, of a newer version, or no model file.
         """
-        from maxmargin.io.tagger_file import dense_weights, load_tagger
+        from maxmargin.io.tagger_file import NOT_KEPT, dense_weights, load_tagger
 
         model = load_tagger(path, template, mmap=mmap)
         meta = model.meta
-        known = cls().get_params(deep=False)
+        known = cls().get_params(deep=False).keys() - set(NOT_KEPT)
         params = {k: v for k, v in meta.get("params", {}).items() if k in known}
+        if model.objective is not None:
+            params |= model.objective()
         encoder = model.chain.encoder
         params["template"] = getattr(encoder, "template", getattr(encoder, "function", None))
         tagger = cls(**params)
+        if model.objective is None:
+            tagger._objective_unknown = True
+        else:
+            tagger._trained = {name: params[name] for name in OBJECTIVE}
         training, certificate = meta.get("training", {}), meta.get("certificate", {})
-        names = ("primal", "dual", "C", "n_examples")
         tagger.structure_ = model.chain
         tagger.weights_ = dense_weights(model)
-        tagger.certificate_ = Certificate(*(certificate.get(name, math.nan) for name in names))
+        tagger.certificate_ = _certificate(certificate)
         tagger.history_ = History()
         tagger.converged_ = bool(training.get("converged", False))
         tagger.stop_reason_ = str(training.get("stop_reason", "unknown"))
@@ -511,6 +551,18 @@ class SequenceTagger(StructuralEstimator):
         tags.input_tags.dict = True
         tags.target_tags.two_d_labels = True
         return tags
+
+
+def _certificate(given: dict[str, Any]) -> Certificate:
+    """Return a certificate as a file has it; NaN where it does not tell."""
+    primal = given.get("primal", math.nan)
+    return Certificate(
+        primal=math.inf if primal is None else float(primal),  # of a hard margin
+        dual=float(given.get("dual", math.nan)),
+        C=float(given.get("C", math.nan)),
+        n_examples=given.get("n_examples", 0),
+        approximate=given.get("approximate", False),
+    )
 
 
 def _label_array(labels: list[Any]) -> NDArray[Any]:
