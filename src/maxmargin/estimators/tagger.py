@@ -319,13 +319,18 @@ class SequenceTagger(StructuralEstimator):
             "converged": self.converged_,
             "stop_reason": self.stop_reason_,
         }
-        meta = training_meta(self.certificate_, settings, self.get_params(deep=False))
-        # What the file said from which this model came; a new fit forgets it.
-        meta |= getattr(self, "_file_meta", {})
+        params = self.get_params(deep=False)
         # What was minimised, not what the parameters have been set to since.
         trained = getattr(self, "_trained", None)
         if trained is None and not getattr(self, "_objective_unknown", False):
-            trained = {name: getattr(self, name) for name in OBJECTIVE}
+            trained = {name: params[name] for name in OBJECTIVE}
+        if trained is not None:  # it has them all, and these may be long
+            params = {k: v for k, v in params.items() if k not in ("loss", "labels")} | {
+                k: v for k, v in trained.items() if k not in ("loss", "labels")
+            }
+        meta = training_meta(self.certificate_, settings, params)
+        # What the file said from which this model came; a new fit forgets it.
+        meta |= getattr(self, "_file_meta", {})
         return save_tagger(path, self.structure_, self.weights_, meta, trained)
 
     @classmethod
