@@ -32,7 +32,8 @@ class SequenceTagger(StructuralEstimator):
     X is a list of sequences, all of one kind: lists of feature dicts (read as python-crfsuite
     reads them), lists of lists of strings, (T, d) numpy arrays, (T, d) SciPy sparse matrices, or
     tuples of a list or a sparse matrix and an array. y is a list of label sequences. With a
-    ``template``, X is a `ColumnTable`, or a list of sequences of rows of strings.
+    ``template``, X is a `ColumnTable`, or a list of sequences of rows of strings; a sequence may
+    be a data frame (pandas, polars, pyarrow), whose columns count by their place.
 
     Features of X that were not seen by ``fit`` are ignored in prediction; arrays and matrices must
     have as many columns as in ``fit``.
