@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "cell_texts",
     "frame_columns",
     "frame_kind",
     "frame_tokens",
     "is_arrow_array",
     "is_list",
     "is_missing",
-    "texts",
 ]
 
 #: Library, class, and how messages call it.
@@ -127,7 +127,7 @@ def frame_tokens(frame: Any, where: str) -> list[tuple[str, ...]]:
         If a value is missing, or is no text and no number; the message names row and column.
     """
     columns = frame_columns(frame)
-    cells = [texts(values, name, f"{where}, row {{}}") for name, values in columns]
+    cells = [cell_texts(values, name, f"{where}, row {{}}") for name, values in columns]
     return list(zip(*cells, strict=True))
 
 
@@ -160,7 +160,7 @@ def _text(value: Any, name: str, place: str) -> str:
     return str(value)
 
 
-def texts(values: list[Any], name: str, place: str = "row {}") -> list[str]:
+def cell_texts(values: list[Any], name: str, place: str = "row {}") -> list[str]:
     """Return the cells of a column as texts.
 
     Parameters

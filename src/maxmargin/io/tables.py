@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.features.frames import is_list, is_missing, texts
+from maxmargin.features.frames import cell_texts, is_list, is_missing
 
 __all__ = ["from_table", "to_table"]
 
@@ -114,7 +114,7 @@ def _from_nested(
                     "whole sequence (or name the column that tells sequences apart)"
                 )
             values = cell.tolist() if isinstance(cell, np.ndarray) else list(cell)
-            lists.append(texts(values, name, f"row {r}, token {{}}"))
+            lists.append(cell_texts(values, name, f"row {r}, token {{}}"))
             if len(lists[-1]) != len(lists[0]):
                 raise ValueError(
                     f"row {r}: column {name!r} has {len(lists[-1])} tokens and column "
@@ -181,7 +181,7 @@ def from_table(
     if sequence is None:
         rows, labels = _from_nested(wanted, cells, len(columns))
         return rows, None if label is None else labels
-    texts = [texts(values, name) for name, values in zip([*wanted, *by], cells, strict=True)]
+    texts = [cell_texts(values, name) for name, values in zip([*wanted, *by], cells, strict=True)]
     starts = _starts(list(zip(*texts[len(wanted) :], strict=True)), by)
     tokens = list(zip(*texts[: len(columns)], strict=True))
     spans = list(pairwise(starts))
