@@ -477,6 +477,7 @@ def refused(path):
         (pickle.dumps({"a": 1}), "it begins with"),
         (gzip.compress(b"x"), "compressed with gzip"),
     ],
+    ids=["empty", "text", "model", "pickle", "gzip"],  # gzip has the time in it
 )
 def test_what_a_file_is_instead(content, found, tmp_path):
     path = tmp_path / "run.npz"
