@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from maxmargin.compare import compare
     from maxmargin.comparison import Comparison
     from maxmargin.errors import (
+        CheckpointWarning,
         ConvergenceWarning,
         FileFormatError,
         MaxMarginError,
@@ -49,6 +50,7 @@ __all__ = [
     "SDM",
     "Certificate",
     "Chain",
+    "CheckpointWarning",
     "ColumnTable",
     "Comparison",
     "ConvergenceWarning",
@@ -85,6 +87,7 @@ _HOMES = {
     "compare": ("compare",),
     "comparison": ("Comparison",),
     "errors": (
+        "CheckpointWarning",
         "ConvergenceWarning",
         "FileFormatError",
         "MaxMarginError",

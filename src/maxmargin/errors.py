@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
+    "CheckpointWarning",
     "ConvergenceWarning",
     "EmptyFileError",
     "FileFormatError",
@@ -75,6 +76,10 @@ class NotSeparableError(MaxMarginError, ValueError):
 
 class NotCompatibleError(MaxMarginError, ValueError):
     """Two pieces do not fit together, for example a solver and a structure or a regulariser."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; training went on without it."""
 
 
 def __getattr__(name: str) -> Any:

@@ -281,6 +281,26 @@ def test_the_same_file_again(capsys, data, model):
     assert files["--seed 7"] != files[""]
 
 
+def test_a_full_disk_for_the_checkpoint(capsys, data, model, tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("maxmargin.solvers.checkpoint.np.savez", full)
+    state = tmp_path / "state"
+    assert main(["train", str(data), "-m", str(model), "--checkpoint", str(state)]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"maxmargin train: warning: {state}: the checkpoint could not be")
+    assert "No space left on device" in line
+    assert names(tmp_path) == ["m.mm", "train.tsv"]
+
+
+def test_resuming_from_something_else(capsys, data, model, tmp_path):
+    state = write(tmp_path / "state", "hello\n")
+    message = refused(capsys, "train", data, "-m", model, "--checkpoint", state, "--resume")
+    assert f"{state} is not a maxmargin checkpoint: it begins with b'hello\\n'" in message
+    assert "pickle" not in message
+
+
 def test_checkpoint_and_resume(capsys, data, model, tmp_path):
     whole = summary(capsys, "train", data, "-m", model, "--gap", "1e-3")
     expected = model.read_bytes()

@@ -91,7 +91,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         ``file``, ``format_version``, ``n_bytes``, ``features`` (their kind),
         ``n_features``, ``n_features_trained`` (None if the file does not tell), ``n_labels``,
         ``n_weights`` (of a full model), ``n_nonzero``, ``memory_bytes``, ``labels``,
-        ``certificate``, ``training``, ``params``, ``template`` (its source), ``top``,
+        ``certificate``, ``objective`` (None if the file does not tell), ``training``,
+        ``params``, ``template`` (its source), ``top``,
         ``transitions``; with ``template`` also ``template_text``, with ``selected`` also
         ``selected`` and with ``text`` also ``text`` (``file`` and how many ``weights`` it got).
         The start of a sequence is the ``from`` None, its end the ``to`` None.
@@ -140,6 +141,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         "memory_bytes": _memory(model),
         "labels": chain.classes_,
         "certificate": _certificate(meta.get("certificate")),
+        "objective": _objective(model),
         "training": training,
         "params": params,
         "template": None if template is None else template.source,
@@ -219,11 +221,22 @@ def _certificate(given: Any) -> dict[str, Any] | None:
         return None
     result = {key: given.get(key) for key in ("primal", "dual", "gap", "C")}
     primal, dual = result["primal"], result["dual"]
-    if result["gap"] is None and primal is not None and dual is not None:
+    if primal is not None and dual is not None:
         from maxmargin.solvers.base import relative_gap
 
         result["gap"] = relative_gap(primal, dual)
+    if given.get("approximate"):
+        result["approximate"] = True
     return result
+
+
+def _objective(model: TaggerModel) -> dict[str, Any] | None:
+    """Return what was minimised, as the file has it; None if it does not tell."""
+    if model.objective is None:
+        return None
+    model.objective()  # checks it
+    told: dict[str, Any] = model.meta["objective"]
+    return told
 
 
 # --- weights --------------------------------------------------------------------------------------
@@ -580,8 +593,14 @@ def describe(summary: dict[str, Any], template_lines: list[str]) -> Iterator[str
         yield (
             f"  certificate  primal {_shown(certificate['primal'])}, "
             f"dual {_shown(certificate['dual'])}{within} (C = {_shown(certificate['C'])})"
+            + (", with an approximate oracle" if "approximate" in certificate else "")
         )
-    for title, given in (("training", summary["training"]), ("parameters", summary["params"])):
+    sections = (
+        ("objective", _objective_words(summary["objective"])),
+        ("training", summary["training"]),
+        ("parameters", summary["params"]),
+    )
+    for title, given in sections:
         if not given:
             continue
         yield f"  {title}"
@@ -611,6 +630,35 @@ def describe(summary: dict[str, Any], template_lines: list[str]) -> Iterator[str
             yield f"  {entry['weight']:+10.4f}  {before} -> {behind}"
     if "selected" in summary:
         yield from _selected_words(summary["selected"], template=summary["template"] is not None)
+
+
+def _objective_words(objective: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what was minimised, in a few words each."""
+    if objective is None:
+        return {}
+    words = {
+        "C": f"{objective['C']:g} (of the {objective['C_scale']} over the sequences)",
+        "regularizer": _call(objective["regularizer"] or "l2"),
+        "slack": objective["slack"],
+        "rescale": objective["rescale"],
+        "loss": objective["loss"],
+        "solver": _call(objective["solver"]),
+        "gap": objective["gap"],
+    }
+    if isinstance(words["loss"], dict):
+        pairs = words["loss"].get("pairs")
+        words["loss"] = _call(words["loss"]) if pairs is None else f"costs of {len(pairs)} pairs"
+    return words
+
+
+def _call(thing: Any) -> str:
+    """Return a solver or regulariser as one would write it."""
+    if isinstance(thing, str):
+        return thing
+    if "class" in thing:
+        return f"{thing['class']} (not in the file)"
+    options = ", ".join(f"{key}={value!r}" for key, value in thing["options"].items())
+    return f"{thing['name']}({options})"
 
 
 def _selected_words(found: dict[str, Any], *, template: bool) -> Iterator[str]:

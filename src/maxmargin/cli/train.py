@@ -584,17 +584,26 @@ def _train(
             gap = f"gap {100 * outcome.certificate.gap:.2g} %"
             note(f"C={outcome.C:g}: {gap}, {_in_words(outcome)}")
 
-    return fit_grid(
-        chain,
-        train,
-        Cs,
-        fit_options,
-        valid=valid,
-        sample_weight=weights,
-        callbacks=callbacks,
-        told=told,
-        done=done,
-    )
+    def warned(message: Warning | str, *_where: Any, **_more: Any) -> None:
+        if lines:
+            lines[-1].close()
+        note(f"maxmargin train: warning: {message}")
+
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.showwarning = warned
+        return fit_grid(
+            chain,
+            train,
+            Cs,
+            fit_options,
+            valid=valid,
+            sample_weight=weights,
+            callbacks=callbacks,
+            told=told,
+            done=done,
+        )
 
 
 def _search(
@@ -785,8 +794,32 @@ def save_model(
     meta = training_meta(certificate, settings, params, file_format=options.format or "conll")
     if options.format == "conllu":
         meta["columns_conllu"] = options.columns
-    summary["model_bytes"] = save_tagger(options.model, chain, weights, meta)
+    objective = params | {"solver": _solver_of(options)}
+    objective["regularizer"] = _trained_with(weights, summary, options)
+    summary["model_bytes"] = save_tagger(options.model, chain, weights, meta, objective)
     summary["model"] = options.model
+
+
+def _solver_of(options: argparse.Namespace) -> Any:
+    """Return the solver as one would write it in Python: its name, if that says everything."""
+    from maxmargin.solvers import make_solver
+
+    if options.slack is None and options.rescale is None:
+        return options.solver
+    return make_solver(options.solver, slack=options.slack, rescale=options.rescale)
+
+
+def _trained_with(
+    weights: Any, summary: dict[str, Any], options: argparse.Namespace
+) -> Regularizer | None:
+    """Return the regulariser of the model that is saved."""
+    from maxmargin.regularizers import Selected
+
+    if summary["debiased"]:  # what was selected first is part of the objective
+        return Selected(weights)
+    told = argparse.Namespace(**vars(options))
+    told.l1_ratio = summary["l1_ratio"]
+    return regularizer_of(told)
 
 
 def _tell(summary: dict[str, Any], options: argparse.Namespace) -> None:

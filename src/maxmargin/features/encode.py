@@ -29,6 +29,7 @@ from maxmargin import _native
 from maxmargin._native import Vocabulary
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.columns import ColumnTable, LabelCodes
+from maxmargin.features.frames import frame_kind, is_arrow_array
 from maxmargin.features.items import Items
 from maxmargin.lazy import is_sparse
 from maxmargin.printable import quoted
@@ -40,6 +41,7 @@ __all__ = [
     "drop_rare",
     "encode_labels",
     "hashed_numbers",
+    "label_list",
     "sequence_lengths",
 ]
 
@@ -96,6 +98,12 @@ def _kind(sequence: object, index: int) -> str:
                 "expected (list of tokens or sparse matrix, dense array)"
             )
         return f"{first}+dense"
+    frame = frame_kind(sequence)
+    if frame is not None:
+        raise TypeError(
+            f"sequence {index} is {frame}, whose columns are only read with a template; {_SHAPE}: "
+            "give its rows as dicts, or its numbers as an array"
+        )
     return "strings"
 
 
@@ -106,6 +114,8 @@ def _as_list(name: str, data: object, shape: str, min_ndim: int) -> list[Any]:
     """
     if isinstance(data, list):
         sequences = data
+    elif (frame := frame_kind(data)) is not None:
+        raise TypeError(f"{name} is {frame}; {shape}")
     elif isinstance(data, str | bytes | dict | set | frozenset) or is_sparse(data):
         raise TypeError(f"{name} is {_a(data)}; {shape}")
     elif isinstance(data, np.ndarray) and data.ndim < (
@@ -615,7 +625,7 @@ def check_lengths(X: Any, y: Any) -> None:
     if isinstance(y, LabelCodes):
         of_y = np.diff(y.offsets)
     else:
-        of_y = _lengths("y", _as_list("y", y, _LABEL_SHAPE, 2), _LABEL_SHAPE)
+        of_y = _lengths("y", _label_sequences(y), _LABEL_SHAPE)
     if len(of_x) != len(of_y):
         raise ValueError(f"X has {len(of_x)} sequences and y has {len(of_y)}; expected as many")
     if not np.array_equal(of_x, of_y):
@@ -624,6 +634,34 @@ def check_lengths(X: Any, y: Any) -> None:
             f"sequence {i} has {of_x[i]} tokens in X and {of_y[i]} labels in y; "
             "expected one label for each token"
         )
+
+
+def _label_sequences(y: Any) -> list[Any]:
+    """Return the sequences of labels as a list; none of them is a data frame."""
+    sequences = _as_list("y", y, _LABEL_SHAPE, 2)
+    for i, sequence in enumerate(sequences):
+        frame = None if type(sequence) is list else frame_kind(sequence)
+        if frame is not None:
+            raise TypeError(f"y: sequence {i} is {frame}; {_LABEL_SHAPE}: give one column of it")
+    return sequences
+
+
+def label_list(sequence: Any) -> Any:
+    """Return a sequence of labels with Python objects for those of arrays.
+
+    Parameters
+    ----------
+    sequence : sequence of labels
+        Of any kind.
+
+    Returns
+    -------
+    sequence of labels
+        A list, if it was an array of NumPy or pyarrow; else as it was.
+    """
+    if isinstance(sequence, np.ndarray):
+        return sequence.tolist()
+    return sequence.to_pylist() if is_arrow_array(sequence) else sequence
 
 
 def encode_labels(
@@ -653,10 +691,8 @@ def encode_labels(
     """
     if isinstance(y, LabelCodes):
         return _encode_codes(y, labels)
-    sequences = _as_list("y", y, _LABEL_SHAPE, 2)
     # Arrays go over to Python objects at once; lists are left to native code.
-    if any(isinstance(sequence, np.ndarray) for sequence in sequences):
-        sequences = [s.tolist() if isinstance(s, np.ndarray) else s for s in sequences]
+    sequences = [s if type(s) is list else label_list(s) for s in _label_sequences(y)]
     if labels is not None:
         _, codes = _native.encode_labels(sequences, labels, False)
         return codes, sorted(labels, key=labels.__getitem__)

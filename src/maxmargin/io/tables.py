@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.features.frames import cell_texts, is_list, is_missing
 from maxmargin.printable import quoted
 
 __all__ = ["from_table", "to_table"]
@@ -79,36 +80,6 @@ def _columns(table: Any, wanted: Sequence[str]) -> list[list[Any]]:
     return out
 
 
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(value != value)  # noqa: PLR0124
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1)
-
-
-def _text(value: Any, name: str, place: str) -> str:
-    """Give a cell as text."""
-    if type(value) is str:
-        return value
-    if _is_missing(value):
-        raise ValueError(f"{place}, column {quoted(name)}: found a missing value; expected text")
-    if _is_list(value) or isinstance(value, bytes | Mapping | set | np.ndarray):
-        raise TypeError(
-            f"{place}, column {quoted(name)}: found a value of type {type(value).__name__}; "
-            "expected text or a number"
-        )
-    return str(value)
-
-
-def _texts(values: list[Any], name: str, place: str = "row {}") -> list[str]:
-    return [
-        v if type(v) is str else _text(v, name, place.format(r)) for r, v in enumerate(values)
-    ]
-
-
 def _starts(keys: list[tuple[str, ...]], names: list[str]) -> list[int]:
     """Rows at which the keys change, and the number of rows."""
     starts = []
@@ -136,16 +107,16 @@ def _from_nested(
     for r, row in enumerate(zip(*cells, strict=True)):
         lists = []
         for name, cell in zip(wanted, row, strict=True):
-            if not _is_list(cell):
+            if not is_list(cell):
                 found = (
-                    "a missing value" if _is_missing(cell) else f"a value of type {_type(cell)}"
+                    "a missing value" if is_missing(cell) else f"a value of type {_type(cell)}"
                 )
                 raise ValueError(
                     f"row {r}, column {quoted(name)}: found {found}; expected a list, as the row "
                     "is a whole sequence (or name the column that tells sequences apart)"
                 )
             values = cell.tolist() if isinstance(cell, np.ndarray) else list(cell)
-            lists.append(_texts(values, name, f"row {r}, token {{}}"))
+            lists.append(cell_texts(values, name, f"row {r}, token {{}}"))
             if len(lists[-1]) != len(lists[0]):
                 raise ValueError(
                     f"row {r}: column {quoted(name)} has {len(lists[-1])} tokens and column "
@@ -212,7 +183,7 @@ def from_table(
     if sequence is None:
         rows, labels = _from_nested(wanted, cells, len(columns))
         return rows, None if label is None else labels
-    texts = [_texts(values, name) for name, values in zip([*wanted, *by], cells, strict=True)]
+    texts = [cell_texts(values, name) for name, values in zip([*wanted, *by], cells, strict=True)]
     starts = _starts(list(zip(*texts[len(wanted) :], strict=True)), by)
     tokens = list(zip(*texts[: len(columns)], strict=True))
     spans = list(pairwise(starts))

@@ -6,8 +6,6 @@ import contextlib
 import gzip
 import io
 import os
-import secrets
-import shutil
 import stat
 import sys
 import zlib
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, overload
 
 from maxmargin.errors import FileFormatError
+from maxmargin.io.atomic import replacing
 
 __all__ = ["PathOrFile", "name_of", "open_for_writing", "read_bytes"]
 
@@ -181,31 +180,15 @@ def _open_for_writing(path: PathOrFile, text: bool) -> Iterator[IO[Any]]:
             yield file
         return
     compress = name.endswith(".gz")
-    target = Path(os.path.realpath(name))  # A symbolic link stays one.
-    mode = None
-    with contextlib.suppress(FileNotFoundError):
-        mode = target.stat().st_mode
-    if mode is not None and not stat.S_ISREG(mode):
-        with Path(name).open("wb") as raw, _writer(raw, compress, text) as file:
-            yield file
-        return
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
-        raw = temporary.open("xb")
-    except OSError as error:
-        error.filename = name  # Not a name that nobody knows.
-        raise
-    try:
-        with raw:
-            with _writer(raw, compress, text) as file:
-                yield file
-            os.fsync(raw.fileno())
-        if mode is not None:
-            shutil.copymode(target, temporary)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        special = not stat.S_ISREG(Path(name).stat().st_mode)
+    except FileNotFoundError:
+        special = False
+    with (
+        Path(name).open("wb") if special else replacing(name) as raw,
+        _writer(raw, compress, text) as file,
+    ):
+        yield file
 
 
 @contextlib.contextmanager

@@ -22,7 +22,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from maxmargin._native import Engine, KernelProblem, Problem, PythonProblem, aligned_array
-from maxmargin.errors import ModelFormatError, NotCompatibleError
+from maxmargin.errors import CheckpointWarning, ModelFormatError, NotCompatibleError
+from maxmargin.io.atomic import check_target
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers.base import (
     Certificate,
@@ -151,7 +152,8 @@ def solve(
         Each is called with the `PassRecord` of every pass; a true answer ends the training. A
         `PassObserver` has its methods called instead.
     checkpoint : path-like or None
-        Where to save the run, every `checkpoint_seconds` and at the end.
+        Where to save the run, every `checkpoint_seconds` and at the end. If that fails (a full
+        disk), training goes on, and the last checkpoint that could be written stays.
     checkpoint_seconds : float
         Least time between two checkpoints.
     resume : bool
@@ -179,6 +181,8 @@ def solve(
     -----
     ConvergenceWarning
         If training ended before the gap was reached.
+    CheckpointWarning
+        Once, if a checkpoint could not be written.
     """
     C = _number("C", C, above=0.0)
     gap = _number("gap", gap, least=0.0)
@@ -237,9 +241,25 @@ def solve(
                 f"{os.fspath(checkpoint)}: the state of the run is damaged: {error}"
             ) from error
 
+    if checkpoint is not None:
+        check_target(checkpoint)  # a wrong name is better told now than after the first pass
+    warned = False
+
     def save() -> None:
-        if checkpoint is not None:
+        nonlocal warned
+        if checkpoint is None:
+            return
+        try:
             save_checkpoint(checkpoint, engine, run.state(), identity)
+        except OSError as error:  # a full disk must not cost the model
+            if not warned:
+                warned = True
+                warnings.warn(
+                    f"{os.fspath(checkpoint)}: the checkpoint could not be written "
+                    f"({error.strerror or error}); training goes on without it",
+                    CheckpointWarning,
+                    stacklevel=2,
+                )
 
     for attempt in itertools.count(1):
         run.loop(max_passes, save, checkpoint_seconds)

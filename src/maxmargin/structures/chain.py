@@ -27,6 +27,7 @@ from maxmargin.features import (
     check_lengths,
     encode_labels,
 )
+from maxmargin.features.encode import label_list
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.printable import quoted
 from maxmargin.structures.base import Structure
@@ -779,9 +780,7 @@ class Chain(Structure):
         get = self._codes.get
         if isinstance(Y, LabelCodes):
             return np.array([get(name, -1) for name in Y.names], dtype=np.int32)[Y.codes]
-        labels = itertools.chain.from_iterable(
-            y.tolist() if isinstance(y, np.ndarray) else y for y in Y
-        )
+        labels = itertools.chain.from_iterable(map(label_list, Y))
         return np.fromiter((get(label, -1) for label in labels), dtype=np.int32)
 
     def _masks(self) -> tuple[Any, Any, Any]:
