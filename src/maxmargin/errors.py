@@ -14,6 +14,7 @@ __all__ = [
     "MaxMarginError",
     "ModelFormatError",
     "NotCompatibleError",
+    "NothingLearnedError",
     "StructureError",
 ]
 
@@ -62,6 +63,10 @@ class ModelFormatError(MaxMarginError, ValueError):
 
 class NotSeparableError(MaxMarginError, ValueError):
     """No weights separate the data, and slacks were not allowed."""
+
+
+class NothingLearnedError(MaxMarginError, ValueError):
+    """Training stopped while all weights were zero, and zero was not shown to be the optimum."""
 
 
 class NotCompatibleError(MaxMarginError, ValueError):

@@ -287,12 +287,15 @@ class Step:
         The solver's own stopping rule holds.
     reason : str
         Which one, in words.
+    stuck : bool
+        The pass could not move although there was something left to do.
     """
 
     kind: str
     result: Totals
     finished: bool = False
     reason: str = ""
+    stuck: bool = False
 
     @property
     def exact_gap(self) -> float:
@@ -319,6 +322,12 @@ class Machine(Protocol):
 
     def certify(self, threads: int = 1) -> tuple[float, float]:
         """Return primal and dual of the model, from scratch."""
+
+    def primal_of(self, weights: Any, threads: int = 1) -> float:
+        """Return the primal of any weights under the objective that is trained, from scratch.
+
+        Slacks, rescaling, regulariser and the weights of examples are those of training.
+        """
 
     def size(self) -> dict[str, int]:
         """Return counts, "planes" among them."""
