@@ -191,7 +191,7 @@ class EngineHandle {
   }
 
   // Primal and dual in 8-byte arithmetic, w rebuilt from the multipliers. The engine goes on with
-  // the rebuilt weights, so that what is returned is what was certified.
+  // the rebuilt weights, so that what is returned is what was certified, as it is rounded.
   std::pair<double, double> certify(int threads) {
     return std::visit([&](auto& e) { return certify_as(*e, threads); }, engine_);
   }
@@ -204,6 +204,8 @@ class EngineHandle {
     require(!(*engine)->weights().mapped(), "with a kernel the primal is that of multipliers, not of weights");
     const std::size_t n = (*engine)->weights().size();
     require(weights.shape(0) == n, "expected " + std::to_string(n) + " weights, got " + std::to_string(weights.shape(0)));
+    std::optional<nb::gil_scoped_release> release;
+    if (formulated_.structure<double>()->thread_safe()) release.emplace();
     return primal_of_as(**engine, weights.data(), threads);
   }
 
@@ -344,9 +346,21 @@ class EngineHandle {
     const bool gil_needed = !exact->thread_safe();
     std::optional<nb::gil_scoped_release> release;
     if (!gil_needed) release.emplace();
+    std::optional<double> primal;
+    const double conjugate = rebuild_as(engine, *exact, threads, primal);
+    const double dual = engine.C() * (engine.expected_loss() - engine.expected_price()) - conjugate;
+    // What is certified are the weights as they are returned, rounded to 4 bytes perhaps.
+    if (!primal) primal = primal_of_as(engine, engine.weights().data(), threads);
+    return {*primal, dual};
+  }
+
+  // Give the engine the w of its multipliers, added up in 8-byte arithmetic, and return Ω*(u). With a
+  // kernel the model are the multipliers: their primal is computed on the way.
+  template <class T>
+  double rebuild_as(Engine<T>& engine, const Structure<double>& exact, int threads, std::optional<double>& primal) {
     // β at its fixed point, whatever its cost-to-move: the w at which Ω*(u) has its gradient.
     const Link link = engine.weights().link();
-    Weights<double> w(exact->n_weights(), Link{link.rho1, link.rho2}, 0, exact->maps_weights());
+    Weights<double> w(exact.n_weights(), Link{link.rho1, link.rho2}, 0, exact.maps_weights());
     if (engine.weights().selected()) {
       AlignedArray<T> kept(engine.weights().size());
       for (std::size_t j = 0; j < kept.size(); ++j) kept[j] = engine.weights().held(j) ? T(0) : T(1);
@@ -358,23 +372,20 @@ class EngineHandle {
         w.select(kept.data());
       }
     }
-    engine.rebuild(*exact, w);
-    const double penalty = w.penalty(), conjugate = w.conjugate();
+    engine.rebuild(exact, w);
+    const double conjugate = w.conjugate();
     if (w.mapped() && conjugate < -1e-9 * (1.0 + engine.C() * engine.expected_loss())) throw IndefiniteKernel();
-    std::vector<double> slacks = slacks_at(*exact, w.data(), threads);
+    if (w.mapped()) primal = engine.objective(w.penalty(), slacks_at(exact, w.data(), threads));
     problem_.copy_weights(w, engine.weights());
     if (engine.weights().lagging()) engine.weights().follow();
     engine.recount();
-    const double dual = engine.C() * (engine.expected_loss() - engine.expected_price()) - conjugate;
-    return {engine.objective(penalty, std::move(slacks)), dual};
+    return conjugate;
   }
 
   // The primal of any w under the engine's formulation and regulariser, in 8-byte arithmetic.
   template <class T>
   double primal_of_as(Engine<T>& engine, const T* weights, int threads) {
     const Structure<double>* exact = formulated_.structure<double>();
-    std::optional<nb::gil_scoped_release> release;
-    if (exact->thread_safe()) release.emplace();
     AlignedArray<double> w(exact->n_weights());
     if constexpr (sizeof(T) == 4) {
       problem_.widen(weights, w.data());

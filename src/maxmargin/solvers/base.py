@@ -40,7 +40,8 @@ class Certificate:
     """How far a returned model can be from the optimum, computed from scratch.
 
     The weights were rebuilt from the multipliers, and primal and dual computed from them and the
-    data in 8-byte arithmetic; nothing that training accumulated enters. (Solvers that keep w and no
+    data in 8-byte arithmetic; nothing that training accumulated enters. The primal is that of the
+    weights as they are returned, which float32 rounds. (Solvers that keep w and no
     multipliers have the primal from scratch too, and as dual the best bound that they met.)
 
     Attributes
