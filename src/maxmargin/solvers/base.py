@@ -208,7 +208,7 @@ class Context:
     threads : int
         Threads for passes at a fixed w.
     gap : float
-        The relative gap asked for.
+        The relative gap asked for, or the rounding of the weights if that is more.
     slow_oracle : bool
         The oracle is a user's Python code: cached passes are nearly free in comparison.
     seconds_left : float or None

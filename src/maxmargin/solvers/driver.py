@@ -82,9 +82,11 @@ class PassObserver(Protocol):
 COUNTED_WEIGHTS = 1_000_000
 
 #: A certificate may exceed the tolerance by rounding of the weights. Training goes on while the
-#: certificates become better, and ends after so many in a row that did not.
+#: certificates become better. It ends after so many in a row, and this share of all passes, that
+#: brought none that is.
 #: (With a cost-to-move of β the gap is met at a w that lags behind; then as often as needed.)
 MAX_CONFIRMATIONS = 3
+NO_BETTER = 0.1
 #: A certificate is better if its gap is below this share of the best one.
 BETTER = 0.9
 #: Training ends after so many passes in a row that a solver calls stuck.
@@ -235,7 +237,9 @@ def solve(
         n_examples=problem.n_examples,
         rng=np.random.default_rng(_seed(random_state)),
         threads=n_jobs,
-        gap=gap,
+        # What passes find below the rounding of the weights does not mean much: then it is the
+        # certificate's turn, which also makes the weights anew.
+        gap=max(gap, 0.5 * float(np.finfo(engine.weights.dtype).eps)),
         slow_oracle=slow,
         dual=engine.dual(),
     )
@@ -270,7 +274,7 @@ def solve(
         if checkpoint is not None:
             save_checkpoint(checkpoint, engine, run.state(), identity)
 
-    smallest, idle = math.inf, 0
+    smallest, idle, reached = math.inf, 0, 0
     while True:
         run.loop(max_passes, save, checkpoint_seconds)
         # Before the certificate, which replaces the weights by rebuilt ones: a resumed run must
@@ -287,9 +291,12 @@ def solve(
         if len(run.history) >= max_passes:
             run.cause = f"max_passes = {max_passes}"
             break
-        better = certificate.gap < BETTER * smallest
-        smallest, idle = min(smallest, certificate.gap), 0 if better else idle + 1
-        if idle >= MAX_CONFIRMATIONS and solver.nu == 0:
+        n_passes, idle = len(run.history), idle + 1
+        if certificate.gap < BETTER * smallest:
+            idle, reached = 0, n_passes
+        smallest = min(smallest, certificate.gap)
+        tired = idle >= MAX_CONFIRMATIONS and n_passes - reached >= NO_BETTER * n_passes
+        if tired and solver.nu == 0:
             run.cause = rounding_reason(str(engine.weights.dtype), gap)
             break
         run.go_on(dual)
