@@ -194,7 +194,7 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         type=number(0, open_low=True),
         default=None,
         metavar="S",
-        help="most seconds of training",
+        help="most seconds of training; the final certificate comes on top",
     )
     group.add_argument(
         "--dtype",
