@@ -93,7 +93,7 @@ class PathPoint:
     seconds : float
         Time of this training, scoring included.
     converged : bool
-        Whether the gap asked for was reached.
+        Whether the certificate is within the gap asked for, or the solver's own criterion holds.
     stop_reason : str
         Why training ended, in words.
     report : TagReport or None

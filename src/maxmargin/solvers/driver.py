@@ -227,6 +227,7 @@ def solve(
     solver.check_regularizer(regularizer)
 
     slow = isinstance(problem, PythonProblem)
+    begin = time.perf_counter()
     if engine is None:
         engine = solver.start(problem, C, regularizer, dtype == "float32" and not slow)
     else:
@@ -251,6 +252,7 @@ def solve(
         verbose=verbose,
         time_limit=time_limit,
     )
+    run.seconds = time.perf_counter() - begin
     identity = {
         "n_examples": problem.n_examples,
         "n_weights": int(engine.weights.size),
