@@ -53,7 +53,7 @@ TASKS = {
 STEPS, TRIAL = (0.1, 0.03, 0.01), 5
 #: Algorithm 2, with the costs-to-move μ and ν of the paper ("small positive values").
 SEQUENTIAL = SAP("paper")
-#: The same in the limit of ν → 0, with β at its fixed point, whose time a pass is measured on Brown.
+#: The same in the limit ν → 0, with β at its fixed point: its time a pass is measured on Brown.
 FIXED_POINT = SAP("paper", mu=0.0, nu=0.0)
 #: Share of the training sentences on which the best pass is chosen.
 HELD_OUT = 0.1
