@@ -461,8 +461,10 @@ class _Run:
                 self.cause = f"max_passes = {max_passes}"
                 return
             if self.time_limit is not None:
-                self.context.seconds_left = self.time_limit - self.seconds
-                if self.context.seconds_left <= 0:
+                left = self.time_limit - self.seconds
+                # The first pass always begins, however long it took to set things up.
+                self.context.seconds_left = max(left, 1e-9)
+                if left <= 0 and len(self.history):
                     self.cause = f"time_limit = {self.time_limit:g} s"
                     return
             for callback in self.callbacks:
