@@ -462,7 +462,8 @@ class _Run:
                 return
             if self.time_limit is not None:
                 left = self.time_limit - self.seconds
-                # The first pass always begins, however long it took to set things up.
+                # The first pass always begins, however long it took to set things up: a history is
+                # never empty.
                 self.context.seconds_left = max(left, 1e-9)
                 if left <= 0 and len(self.history):
                     self.cause = f"time_limit = {self.time_limit:g} s"
