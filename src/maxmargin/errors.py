@@ -17,6 +17,7 @@ __all__ = [
     "MaxMarginError",
     "ModelFormatError",
     "NotCompatibleError",
+    "NothingLearnedError",
     "StructureError",
 ]
 
@@ -72,6 +73,10 @@ class ModelFormatError(_OfAFileError):
 
 class NotSeparableError(MaxMarginError, ValueError):
     """No weights separate the data, and slacks were not allowed."""
+
+
+class NothingLearnedError(MaxMarginError, ValueError):
+    """Training stopped while all weights were zero, and zero was not shown to be the optimum."""
 
 
 class NotCompatibleError(MaxMarginError, ValueError):

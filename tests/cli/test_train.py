@@ -32,6 +32,8 @@ from cli_files import (
 from maxmargin.cli.main import main
 from maxmargin.cli.progress import Progress
 from maxmargin.io.tagger_file import load_tagger
+from maxmargin.solvers import SDM, SOLVERS
+from maxmargin.solvers.base import PassTotals, Step
 from maxmargin.training import Validation
 
 TRAIN, VALID = sentences(), sentences(9, seed=2)
@@ -256,7 +258,9 @@ def test_an_early_end(capsys, data, model):
     assert found["stop_reason"] == "max_passes = 1"
     assert found["gap"] > 0.01
     load_tagger(model)
-    found = summary(capsys, "train", data, "-m", model, "--time-limit", "1e-6")
+    # BCFW does not come to the end of a gap of 0, however fast the machine is.
+    endless = ["--solver", "bcfw", "--gap", 0, "--max-passes", 10**9]
+    found = summary(capsys, "train", data, "-m", model, *endless, "--time-limit", "0.2")
     assert found["converged"] is False
     assert "time_limit" in found["stop_reason"]
     load_tagger(model)
@@ -348,6 +352,65 @@ def test_validation_keeps_the_best_pass(capsys, data, model, valid):
         assert (certificate["primal"], certificate["gap"]) == (found["primal"], found["gap"])
         kept.add(found["best_pass"] is None)
     assert kept == {True, False}  # both happened
+
+
+def test_the_best_pass_and_the_end_are_told_apart(capsys, data, model, valid, monkeypatch):
+    """The certificate is of the pass that is kept, the reason of the last one: both are said."""
+    write(valid, text(sentences(9, seed=9)))
+    wanted = ["train", data, "-m", model, "--valid", valid, "-C"]
+    found = {C: summary(capsys, *wanted, C) for C in ("0.1", "0.3", "1", "3")}
+    C, best = next((C, f) for C, f in found.items() if f["best_pass"] is not None)
+    out = run(capsys, *wanted, C)
+    line = next(line for line in out.splitlines() if line.startswith("primal "))
+    end = re.search(r"at the end of training: gap ([\d.e-]+) <= 0.01\)$", line)
+    assert f"the model of pass {best['best_pass']} of {best['passes']}, the best on" in line
+    assert float(end[1]) <= 0.01
+    within = re.search(r"within ([\d.]+) % of the optimum", line)
+    assert float(within[1]) == pytest.approx(100 * best["gap"], rel=1e-2)
+    assert best["converged"] == (best["gap"] <= 0.01)
+    training = load_tagger(model).meta["training"]
+    assert training["stop_reason"] == best["stop_reason"]
+    assert training["converged"] == best["converged"]
+
+
+@pytest.mark.parametrize("options", [[], ["--slack", "quadratic"], ["--rescale", "none"]])
+def test_the_figures_of_the_last_line_agree(capsys, data, model, options):
+    out = run(capsys, "train", data, "-m", model, *options)
+    share, gap = re.search(r"within ([\d.e-]+) % .*; gap ([\d.e-]+) <= 0.01\)", out).groups()
+    assert float(share) / 100 == pytest.approx(float(gap), rel=1e-2)
+
+
+class Idle(SDM):
+    """A solver whose time is always up before it does anything."""
+
+    def step(self, engine, state, context):
+        return Step("exact", PassTotals(float("nan"), 0.0, 0, interrupted=True))
+
+
+@pytest.mark.parametrize("command", [
+    ["train"],
+    ["train", "--nonzeros", "100"],
+    ["path", "--valid", "valid.tsv"],
+])  # fmt: skip
+def test_nothing_learned_is_an_error_and_nothing_is_written(
+    capsys, data, valid, monkeypatch, command
+):
+    monkeypatch.chdir(data.parent)
+    monkeypatch.setitem(SOLVERS, "sdm", Idle)
+    assert main([*command, str(data), "-m", "m.mm", "--max-passes", "3", "-q"]) == 2
+    err = capsys.readouterr().err
+    assert names(data.parent) == [data.name, valid.name]
+    assert err.count("\n") == 1
+    assert "nothing was learned: all weights are zero where training stopped" in err
+    assert "max_passes = 3" in err
+
+
+def test_zero_is_written_where_it_is_the_optimum(capsys, data, model):
+    found = summary(capsys, "train", data, "-m", model, "--l1-ratio", "0.999", "-C", "1e-4")
+    assert found["n_nonzero"] == 0
+    assert found["converged"]
+    assert found["gap"] <= 0.01
+    assert load_tagger(model).meta["certificate"]["gap"] == found["gap"]
 
 
 def test_validation_by_accuracy(capsys, tmp_path, model):

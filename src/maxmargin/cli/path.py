@@ -140,7 +140,9 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     begin = time.perf_counter()
     _check(options)
 
+    from maxmargin.errors import NothingLearnedError
     from maxmargin.path import RATIOS, path_points, regularization_path
+    from maxmargin.solvers.ending import nothing_learned
     from maxmargin.solvers.interrupts import HeldInterrupt
 
     chain, train, valid, weights = learn(*read_training(options), options)
@@ -157,6 +159,10 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     )
     chosen = path.choose(options.max_loss)
     point = path.points[chosen]
+    if point.n_nonzero == 0 and not point.converged:
+        if path.interrupted:
+            raise KeyboardInterrupt
+        raise NothingLearnedError(nothing_learned(point.certificate, point.stop_reason))
     summary: dict[str, Any] = {
         "n_sequences": train.batch.n_sequences,
         "n_tokens": train.batch.n_tokens,

@@ -197,7 +197,7 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         type=number(0, open_low=True),
         default=None,
         metavar="S",
-        help="most seconds of training",
+        help="most seconds of training; the final certificate comes on top",
     )
     group.add_argument(
         "--dtype",
@@ -228,6 +228,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     _check(options)
     clock = [time.perf_counter()]
 
+    from maxmargin.solvers.ending import INTERRUPTED, was_interrupted
     from maxmargin.solvers.interrupts import HeldInterrupt
 
     Cs = _grid(options)
@@ -258,8 +259,9 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     clock.append(time.perf_counter())
 
     summary = {**sparse, **_summary(chain, train, best, options)}
-    if summary.pop("interrupted"):
-        summary["stop_reason"], summary["converged"] = "interrupted", False
+    interrupted = summary.pop("interrupted")
+    if interrupted and not was_interrupted(summary["stop_reason"]):  # the search was, or the grid
+        summary["stop_reason"] = f"{INTERRUPTED}; {summary['stop_reason']}"
     summary["seconds_read"], summary["seconds_features"], summary["seconds_train"] = (
         b - a for a, b in itertools.pairwise(clock)
     )
@@ -279,8 +281,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     summary["seconds_total"] = time.perf_counter() - clock[0]
     summary["peak_rss_mb"] = peak_rss_mb()
     if not options.quiet and not options.json:
-        _tell(summary, options)
-    return (130 if summary["stop_reason"] == "interrupted" else 0), summary
+        _tell(summary, best, options)
+    return (130 if interrupted else 0), summary
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -683,7 +685,7 @@ def _sparse_summary(best: Outcome, options: argparse.Namespace) -> dict[str, Any
         "n_nonzero": int(np.count_nonzero(best.weights)),
         "debiased": False,
         "interrupted": getattr(best, "interrupted", False)
-        or best.result.stop_reason == "interrupted",
+        or best.result.interrupted,
     }
     if options.nonzeros is not None:
         tried = getattr(best, "tried", [])
@@ -755,8 +757,8 @@ def _summary(
         "primal": best.certificate.primal,
         "dual": best.certificate.dual,
         "gap": best.certificate.gap,
-        "converged": result.converged and best.certificate.gap <= options.gap * (1 + 1e-3),
-        "stop_reason": result.stop_reason,
+        "converged": best.converged,
+        "stop_reason": best.stop_reason,
     }
 
 
@@ -822,16 +824,18 @@ def _trained_with(
     return regularizer_of(told)
 
 
-def _tell(summary: dict[str, Any], options: argparse.Namespace) -> None:
+def _tell(summary: dict[str, Any], best: Outcome, options: argparse.Namespace) -> None:
+    from maxmargin.solvers.ending import certificate_line
+
     seconds = {name: summary[f"seconds_{name}"] for name in ("read", "features", "train", "write")}
     say(
         f"{summary['n_sequences']} sequences, {summary['n_tokens']} tokens, "
         f"{summary['n_labels']} labels, {summary['n_features']} features"
     )
     say(
-        f"primal {summary['primal']:.6g}, dual {summary['dual']:.6g}: within "
-        f"{100 * summary['gap']:.2g} % of the optimum (C = {summary['C']:g}, "
-        f"{summary['passes']} passes; {summary['stop_reason']})"
+        certificate_line(
+            best.certificate, summary["passes"], summary["stop_reason"], options.gap
+        )
     )
     if summary["l1_ratio"] > 0 or "search" in summary:
         again = ""

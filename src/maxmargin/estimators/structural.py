@@ -21,7 +21,7 @@ from maxmargin.estimators.threads import threads_of
 from maxmargin.memory import require_memory
 from maxmargin.solvers import SolveResult, make_solver, solve
 from maxmargin.solvers.base import Certificate, History, Machine, PassRecord
-from maxmargin.solvers.driver import model_weights
+from maxmargin.solvers.driver import model_weights, require_learned
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
 from maxmargin.structures.base import (
     Structure,
@@ -166,6 +166,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             resume=self.resume,
             engine=None if warm is None else warm.engine,
         )
+        require_learned(result)
         # Everything is set at the end: a fit that fails leaves the fitted model as it was.
         self._keep(structure, result, problem)
         if self.warm_start:
@@ -260,7 +261,7 @@ class StructuralSVM(StructuralEstimator):
     max_passes : int
         Most passes over the examples.
     time_limit : float or None
-        Most seconds of training.
+        Most seconds of training; the final certificate and callbacks come on top.
     dtype : {"float32", "float64"}
         Type of the weights. Structures written in Python always train in float64.
     n_jobs : int or None
@@ -295,9 +296,9 @@ class StructuralSVM(StructuralEstimator):
     n_iter_ : int
         Number of passes.
     converged_ : bool
-        Whether the gap was reached.
+        Whether the certificate is within ``gap``, or the solver's own criterion holds.
     stop_reason_ : str
-        Why training ended.
+        Why training ended: a limit, the gap that was reached, the solver's criterion.
     n_examples_ : int
         Number of training examples.
 
@@ -410,6 +411,9 @@ class StructuralSVM(StructuralEstimator):
             If structure, solver and regulariser do not go together.
         MemoryError
             If the weights need more memory than there is.
+        NothingLearnedError
+            If training stopped, at a limit for example, before any weight was other than zero, and
+            zero was not shown to be the optimum.
         """
         if Y is None:
             raise ValueError("StructuralSVM requires Y to be passed, but it is None")

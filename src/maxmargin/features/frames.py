@@ -156,8 +156,8 @@ def _text(value: Any, name: str, place: str) -> str:
         raise ValueError(f"{place}, column {quoted(name)}: found a missing value; expected text")
     if is_list(value) or isinstance(value, bytes | Mapping | set | np.ndarray):
         raise TypeError(
-            f"{place}, column {quoted(name)}: found a value of type {type(value).__name__}; expected "
-            "text or a number"
+            f"{place}, column {quoted(name)}: found a value of type {type(value).__name__}; "
+            "expected text or a number"
         )
     return str(value)
 

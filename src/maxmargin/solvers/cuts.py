@@ -55,6 +55,7 @@ class CutMachine(PrimalMachine):
             np.zeros(0),
         )
         self.alpha = np.zeros(0)
+        self.solved = True  # whether the last program over the planes was brought to its end
 
     def _set(
         self,
@@ -185,7 +186,7 @@ class CutSolver(PrimalSolver):
         primal = engine.regularizer.penalty(engine.weights) + engine.C * result.hinge
         totals = PassTotals(primal - engine.bound, gain, result.oracle_calls)
         reason = f"no plane is violated by {self.epsilon:g}"
-        return Step("collect", totals, self.done(added), reason)
+        return Step("collect", totals, engine.solved and self.done(added), reason)
 
     def done(self, added: int) -> bool:
         """Whether a pass that found so many new planes was the last."""

@@ -64,13 +64,14 @@ class PrimalMachine:
         return self.primal.weights if self.shown is None else self.shown
 
     @contextmanager
-    def _shown(self) -> Iterator[None]:
-        """Put the model in the place of the last iterate for a moment."""
-        if self.shown is None:
+    def _shown(self, weights: NDArray[Any] | None = None) -> Iterator[None]:
+        """Put the model, or other weights, in the place of the last iterate for a moment."""
+        weights = self.shown if weights is None else weights
+        if weights is None:
             yield
             return
         last = self.primal.weights.copy()
-        self.primal.weights[:] = self.shown
+        self.primal.weights[:] = weights
         try:
             yield
         finally:
@@ -106,10 +107,14 @@ class PrimalMachine:
 
     def certify(self, threads: int = 1) -> tuple[float, float]:
         """Return the primal of `weights`, in 8-byte arithmetic, and the best bound."""
-        with self._shown():
+        return self.primal_of(self.weights, threads), self.bound
+
+    def primal_of(self, weights: NDArray[Any], threads: int = 1) -> float:
+        """Return the primal of any weights, in 8-byte arithmetic."""
+        with self._shown(weights):
             hinge = self.primal.exact_hinge(threads)
         self.unsure = self.primal.unsure
-        return self.regularizer.penalty(self.weights) + self.C * hinge, self.bound
+        return self.regularizer.penalty(weights) + self.C * hinge
 
     def size(self) -> dict[str, int]:
         """Return how much is kept."""
