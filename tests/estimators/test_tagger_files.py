@@ -21,6 +21,7 @@ from maxmargin.cli.main import main
 from maxmargin.errors import ConvergenceWarning, FileFormatError, ModelFormatError
 from maxmargin.features import LabelCodes
 from maxmargin.io.container import read_container
+from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import load_tagger
 
 TEXT = "U:w=%x[0,0]\nU:w-1=%x[-1,0]\nU:s=%s[0,0,2]\nU:p=%x[0,1]\nB\n"
@@ -377,6 +378,28 @@ def test_loading_what_is_no_model(tmp_path):
     fitted().save(path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ModelFormatError, match=r"model\.mm"):
+        maxmargin.load(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *((("params",), 1.5), (("params",), None), (("training",), []), (("certificate",), "x")),
+        *((("training", "passes"), "many"), (("training", "passes"), 1.5)),
+        *((("certificate", "n_examples"), [3]), (("certificate", "primal"), "small")),
+        (("certificate", "C"), {}),
+    ],
+)
+def test_loading_what_is_told_of_the_training(place, value, tmp_path):
+    path = tmp_path / "model.mm"
+    fitted().save(path)
+    container = read_container(path)
+    inner = container.meta
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    write_container(path, container.kind, container.meta, container.arrays)
+    with pytest.raises(ModelFormatError, match=rf"model\.mm: .*{place[-1]} is .*; expected a"):
         maxmargin.load(path)
 
 

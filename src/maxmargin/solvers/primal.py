@@ -20,7 +20,7 @@ from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import Regularizer
 from maxmargin.solvers.base import Machine, Solver
 
-__all__ = ["PrimalMachine", "PrimalSolver", "read_array"]
+__all__ = ["PrimalMachine", "PrimalSolver", "read_array", "read_integers"]
 
 
 class PrimalMachine:
@@ -167,3 +167,17 @@ def read_array(state: dict[str, Any], name: str, size: int | None = None) -> NDA
     ):
         raise ValueError(f"the checkpoint's array {name!r} is missing or damaged")
     return found.astype(np.float64)
+
+
+def read_integers(state: dict[str, Any], name: str, size: int | None = None) -> NDArray[np.int64]:
+    """Read an array of integers, such as places in another array, from a checkpoint."""
+    found = state.get(name)
+    if (
+        not isinstance(found, np.ndarray)
+        or found.ndim != 1
+        or found.dtype.kind not in "iu"
+        or (size is not None and len(found) != size)
+        or (found > np.iinfo(np.int64).max).any()
+    ):
+        raise ValueError(f"the checkpoint's array {name!r} is missing or damaged")
+    return found.astype(np.int64)
