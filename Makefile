@@ -3,11 +3,15 @@
 #   make test WORKERS=4              more test processes
 #   make bench DATA=path             the real data sets (also MAXMARGIN_DATA)
 #   make sanitize TESTS=tests/io     fewer tests under the sanitizers
+#   make fuzz N=100 SEED=1           fewer and other inputs of each kind
+#   make fuzz KIND=model ONLY=123    one input again; WRITE=file writes it instead
 
 PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 2
 DATA    ?= $(or $(MAXMARGIN_DATA),../shared/data)
+N       ?= 10000
+SEED    ?= 0
 TESTS   ?= tests/native tests/solvers tests/structures tests/features tests/io
 
 BIN       := $(VENV)/bin
@@ -23,7 +27,7 @@ SANITIZED_BUILD := -C build-dir=build/sanitize -C cmake.build-type=Debug \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast sanitize sanitize-tests bench lint build install clean
+.PHONY: help demo test test-fast sanitize sanitize-tests fuzz bench lint build install clean
 
 help: ## what the targets do
 	@echo "maxmargin: large-margin learning of structured outputs"
@@ -44,6 +48,10 @@ sanitize: ## the tests of the native code under the address and undefined-behavi
 
 sanitize-tests: $(INSTALLED)
 	tools/sanitized.sh $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=sanitize $(TESTS)
+
+fuzz: $(INSTALLED) ## mutated files of every kind, N of each (10000; some minutes)
+	$(BIN)/python tools/fuzz.py --count $(N) --seed $(SEED) --jobs $(WORKERS) \
+	  $(if $(KIND),--kind $(KIND)) $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write $(WRITE))
 
 bench: $(INSTALLED) ## the measured claims of the README; the peers take half an hour
 	$(PIP) install python-crfsuite vowpalwabbit

@@ -136,7 +136,7 @@ def _tell(kind: str, result: Result, seconds: float, seed: int) -> int:
 def _pattern(text: str) -> str:
     """Return a message without what differs between inputs: numbers, names in quotes."""
     text = re.sub(r"'[^']*'|\"[^\"]*\"", "''", text)
-    return re.sub(r"[-+]?\d[\d.e+-]*", "0", text)[:80]
+    return re.sub(r"[-+]?\d[\d.e+-]*", "0", text)[:60]
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ for library in libasan.so libubsan.so libstdc++.so; do
 done
 export LD_PRELOAD="${preload# }"
 # The interpreter does not free everything at exit, and that is no leak of ours.
-export ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:abort_on_error=1:detect_stack_use_after_return=1"
+export ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:abort_on_error=1"
 export UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:print_stacktrace=1"
 # With Python's own allocator every buffer lies within a large one, where no overrun is seen.
 export PYTHONMALLOC=malloc

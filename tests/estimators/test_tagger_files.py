@@ -20,7 +20,6 @@ from maxmargin import ColumnTable, SequenceTagger, Template, read_columns
 from maxmargin.cli.main import main
 from maxmargin.errors import ConvergenceWarning, FileFormatError, ModelFormatError
 from maxmargin.features import LabelCodes
-from maxmargin.io.container import read_container
 from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import load_tagger
 

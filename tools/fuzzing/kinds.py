@@ -182,8 +182,8 @@ def _template(rng: random.Random, seeds: Seeds) -> Input:
     words = (
         *(b"%x[0,0]", b"%X[-1,1]", b"%p[0,0,2]", b"%s[1,0,3]", b"%h[0,0]", b"%c[0,1]", b"%x[@1,0]"),
         *(b'%t[0,0,"a"]', b'%m[-1,0,"\\d+"]', b"%x[0,99]", b"%x[99999999999,0]", b"%%", b"%", b"["),
-        *(b"U", b"B", b"u:", b"b:", b"*:", b"#", b"\\a", b"\\d*", b".+", b"^", b"$", b"?", b"\\", b'"'),
-        *(b"[^", b"a-z]", b"\\u\\l\\p\\s", b"!", b".*.*.*.*.*x", b"-1", b"@-1", b"%x[:1,0]"),
+        *(b"U", b"B", b"u:", b"b:", b"*:", b"#", b"\\a", b"\\d*", b".+", b"^", b"$"),
+        *(b"[^", b"a-z]", b"\\u\\l\\p\\s", b"!", b".*.*.*.*.*x", b"?", b"\\", b'"', b"@-1"),
     )
     names = tuple(f"{name}.template" for name in TEMPLATES)
     name, data = _text(rng, seeds, names, words)

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin import _native
-
 from fuzzing.arrays import mutate_array
 from fuzzing.text import mutate_text
 from fuzzing.trees import mutate_tree
 from fuzzing.values import count
+from maxmargin import _native
 
 __all__ = ["Model", "mutate_model"]
 

@@ -167,7 +167,7 @@ def run_batches(
         for worker in list(workers):
             result = results[worker.batch.kind]
             ended = worker.pipe in ready and not _receive(worker, result)
-            number, since = worker.now
+            _, since = worker.now
             if not ended and since and time.monotonic() - since > timeout and not worker.stuck:
                 worker.stuck = True
                 os.kill(worker.pid, signal.SIGABRT)  # the handler writes down where Python was

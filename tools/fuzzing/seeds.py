@@ -1,4 +1,4 @@
-"""Good files of every kind, which the mutations start from: small, invented, the same every time."""
+"""Good files of every kind, which mutations start from: small, invented, the same every time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PATTERNS = ("DNV", "DJNV", "NVDN", "V", "DNVDJN", "NV")
 #: Templates by name; between them all commands and both kinds of line.
 TEMPLATES = {
     "plain": "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nU02:%x[1,1]\nB\n",
-    "rich": "# all commands\nU:low=%X[0,0]\nu:pre=%p[0,0,2]\nU:suf=%s[0,0,3]\nU:sh=%h[0,0]|%c[1,0]\n"
+    "rich": "# all commands\nU:low=%X[0,0]\nu:pre=%p[0,0,2]\nU:suf=%s[0,0,3]\nU:%h[0,0]|%c[1,0]\n"
     'U:d=%t[0,0,"^\\d*$"]\nU:m=%m[0,0,"^\\a-"]\nU:first=%x[@1,0]\nU:last=%x[@-1,1]\nB\n',
     "pairs": "U:w=%x[0,0]\nB:p=%x[0,1]\nB\n",
-    "regex": 'U1:%t[0,0,"\\u.?\\l+"]\nU2:%m[0,0,"[^a-c].*"]\nU3:%T[0,0,"-"]\nU4:%M[-1,0,"\\p"]\nB\n',
+    "regex": 'U1:%t[0,0,"\\u.?\\l+"]\nU2:%m[0,0,"[^a-c].*"]\nU:%T[0,0,"-"]\nU:%M[-1,0,"\\p"]\nB\n',
     "star": "*:w=%x[0,0]\nU:%x[-2,1]%x[-1,1]%x[0,1]\n",
 }
 

@@ -164,7 +164,10 @@ def _one_sequence(rng: random.Random, lines: list[bytes], k: int) -> None:
     lines[:] = [line for line in lines if line]
 
 
-_LINE = (_drop_line, _double_line, _swap_lines, _blank_line, _cells, _cells, _line_ends, _one_sequence)
+_LINE = (
+    *(_drop_line, _double_line, _swap_lines, _blank_line, _cells, _cells, _line_ends),
+    _one_sequence,
+)
 
 
 # Words and numbers
