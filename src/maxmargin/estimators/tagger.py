@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.errors import ModelFormatError
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.features import check_lengths
 from maxmargin.features.select import encoder_of
@@ -318,11 +316,12 @@ class SequenceTagger(StructuralEstimator):
         ModelFormatError
             If the file is damaged, of a newer version, or no model file.
         """
+        from maxmargin.estimators.told import check_told
         from maxmargin.io.tagger_file import dense_weights, load_tagger
 
         model = load_tagger(path, template)
         meta = model.meta
-        _check_told(path, meta)
+        check_told(path, meta)
         known = cls().get_params(deep=False)
         params = {k: v for k, v in meta.get("params", {}).items() if k in known}
         encoder = model.chain.encoder
@@ -518,23 +517,3 @@ def _label_array(labels: list[Any]) -> NDArray[Any]:
         for k, label in enumerate(labels):  # not at once: NumPy would take tuples apart
             array[k] = label
     return array
-
-
-def _check_told(path: Any, meta: dict[str, Any]) -> None:
-    """Check what a model file tells of its training; tagging alone does without."""
-    told = {name: meta.get(name, {}) for name in ("params", "training", "certificate")}
-    for name, found in told.items():
-        if not isinstance(found, dict):
-            raise ModelFormatError(
-                f"{os.fsdecode(path)}: {name} is a {type(found).__name__}; expected a dict"
-            )
-    places = [("training", "passes"), ("certificate", "n_examples")]
-    places += [("certificate", name) for name in ("primal", "dual", "C")]
-    for name, key in places:
-        wanted = (int,) if key in ("passes", "n_examples") else (int, float)
-        found = told[name].get(key, 0)
-        if type(found) not in wanted:
-            raise ModelFormatError(
-                f"{os.fsdecode(path)}: in {name}, {key} is a {type(found).__name__}; expected a "
-                f"number ({' or '.join(kind.__name__ for kind in wanted)})"
-            )

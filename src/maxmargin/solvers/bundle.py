@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from maxmargin._native import PlaneStore, Problem, SweepResult, aligned_array, blend
 from maxmargin.regularizers import Regularizer
-from maxmargin.solvers.primal import PrimalMachine, read_array, read_integers
+from maxmargin.solvers.primal import PrimalMachine, read_array
 
 __all__ = ["BundleMachine"]
 
@@ -216,16 +216,23 @@ class BundleMachine(PrimalMachine):
     def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         dtype, n = self.target.dtype, self.target.size
-        group, idle = (read_integers(state, name) for name in ("group", "idle"))
+        group, idle = (
+            read_array(state, name, kinds="iu").astype(np.int64) for name in ("group", "idle")
+        )
         planes = len(group)
         alpha, loss = (read_array(state, name, planes) for name in ("alpha", "loss"))
-        indptr, indices = (read_integers(state, name) for name in ("indptr", "indices"))
+        indptr, indices = (
+            read_array(state, name, kinds="iu").astype(np.int64) for name in ("indptr", "indices")
+        )
         values = read_array(state, "values", len(indices)).astype(dtype)
-        groups = int(read_integers(state, "groups", 1)[0])
+        groups = int(read_array(state, "groups", 1, kinds="iu")[0])
         target = read_array(state, "target", n)
         shown = read_array(state, "shown", n) if "shown" in state else None
         best = float(read_array(state, "best", 1)[0])
-        cached = [read_integers(state, f"cache_{name}") for name in ("example", "size", "codes")]
+        cache = [
+            read_array(state, f"cache_{name}", kinds="iu").astype(np.uint32)
+            for name in ("example", "size", "codes")
+        ]
         fits = (
             len(indptr) == planes + 1
             and len(idle) == planes
@@ -234,13 +241,12 @@ class BundleMachine(PrimalMachine):
             and (alpha >= 0).all()
             and (np.bincount(group, alpha, 1) <= self.C * (1 + 1e-9)).all()
             and ((indices >= 0) & (indices < n)).all()
-            and all(((c >= 0) & (c < 2**32)).all() for c in cached)
         )
         if not fits:
             raise ValueError("the checkpoint does not fit this problem: its planes are damaged")
         store = PlaneStore(n, self.single)
         store.add(indptr, indices.astype(np.uint32), values)
-        self.primal.restore_cache(*(c.astype(np.uint32) for c in cached))
+        self.primal.restore_cache(*cache)
         super().restore(state)
         self.store, self.n_planes, self.groups = store, planes, groups
         self.alpha, self.loss, self.group, self.idle = alpha, loss, group.astype(np.uint32), idle

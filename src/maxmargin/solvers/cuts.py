@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from maxmargin._native import Problem, SweepResult
 from maxmargin.regularizers import Regularizer
 from maxmargin.solvers.base import Context, PassTotals, Step
-from maxmargin.solvers.primal import PrimalMachine, PrimalSolver, read_array, read_integers
+from maxmargin.solvers.primal import PrimalMachine, PrimalSolver, read_array
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -130,7 +130,8 @@ class CutMachine(PrimalMachine):
     def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         example, indptr, indices = (
-            read_integers(state, name) for name in ("example", "indptr", "indices")
+            read_array(state, name, kinds="iu").astype(np.int64)
+            for name in ("example", "indptr", "indices")
         )
         n = len(example)
         loss, alpha = read_array(state, "loss", n), read_array(state, "alpha", n)
