@@ -48,6 +48,7 @@ sanitize: ## the tests of the native code under the address and undefined-behavi
 
 sanitize-tests: $(INSTALLED)
 	tools/sanitized.sh $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=sanitize $(TESTS)
+	tools/sanitized.sh $(BIN)/python tools/fuzz.py --count 200 --seed $(SEED) --jobs $(WORKERS)
 
 fuzz: $(INSTALLED) ## mutated files of every kind, N of each (10000; some minutes)
 	$(BIN)/python tools/fuzz.py --count $(N) --seed $(SEED) --jobs $(WORKERS) \
