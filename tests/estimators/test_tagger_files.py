@@ -413,6 +413,28 @@ def test_loading_what_is_no_model(tmp_path):
         maxmargin.load(path)
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *((("params",), 1.5), (("params",), None), (("training",), []), (("certificate",), "x")),
+        *((("training", "passes"), "many"), (("training", "passes"), 1.5)),
+        *((("certificate", "n_examples"), [3]), (("certificate", "primal"), "small")),
+        (("certificate", "C"), {}),
+    ],
+)
+def test_loading_what_is_told_of_the_training(place, value, tmp_path):
+    path = tmp_path / "model.mm"
+    fitted().save(path)
+    container = read_container(path)
+    inner = container.meta
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    write_container(path, container.kind, container.meta, container.arrays)
+    with pytest.raises(ModelFormatError, match=rf"model\.mm: .*{place[-1]} is .*; expected a"):
+        maxmargin.load(path)
+
+
 def test_a_model_of_a_function_needs_it(tmp_path):
     path = tmp_path / "model.mm"
     fitted(template=words_and_tags).save(path)

@@ -329,6 +329,7 @@ def test_damaged_states(name):
     ]
     if name in ("example", "indices", "indptr"):
         damaged += [array - 1, array + 1000, array[::-1].copy() - 1]
+        damaged += [array.astype(float), array * 1e300]  # RuntimeWarnings are errors here
     for wrong in damaged:
         with pytest.raises(ValueError, match="checkpoint"):
             other.restore({**state, name: wrong})

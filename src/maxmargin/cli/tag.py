@@ -243,7 +243,8 @@ def _margins(model: TaggerModel, batch: Any, options: argparse.Namespace) -> tup
     chosen = scores[tokens, codes]
     scores[tokens, codes] = -np.inf
     rivals = scores.max(axis=1) if chain.n_labels > 1 else np.full(len(codes), -np.inf)
-    return codes, (chosen - rivals).tolist()
+    with np.errstate(invalid="ignore"):  # of infinite scores the difference is no number
+        return codes, (chosen - rivals).tolist()
 
 
 def _nbest(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:

@@ -78,6 +78,7 @@ _NAMED = ("columns", "strings", "strings+dense")  # kinds whose features have na
 _MASKS = ("mask_transition", "mask_start", "mask_end")
 _FLOATS = (np.float32, np.float64)
 _LABEL_DTYPES = (np.uint8, np.uint16, np.uint32)
+_LENGTH_DTYPES = (np.uint8, np.uint32)  # whose sums fit 8 bytes
 
 
 class TaggerModel(NamedTuple):
@@ -507,7 +508,7 @@ class _Reader:
         if fingerprints.dtype != np.uint64 or fingerprints.shape != (n,):
             raise ValueError("the fingerprints do not fit the features")
         lengths, names = self.arrays[f"{prefix}name_lengths"], self.arrays[f"{prefix}names"]
-        if lengths.shape != (n,) or lengths.dtype.kind != "u" or names.dtype != np.uint8:
+        if lengths.shape != (n,) or lengths.dtype not in _LENGTH_DTYPES or names.dtype != np.uint8:
             raise ValueError("the names do not fit the features")
         return fingerprints
 
@@ -515,7 +516,7 @@ class _Reader:
         """Return the names end to end, and where each ends."""
         lengths, packed = self.arrays[f"{prefix}name_lengths"], self.arrays[f"{prefix}names"]
         n = self.n_pair if prefix else self.n_sparse
-        if lengths.shape != (n,) or lengths.dtype.kind != "u" or packed.dtype != np.uint8:
+        if lengths.shape != (n,) or lengths.dtype not in _LENGTH_DTYPES or packed.dtype != np.uint8:
             raise ValueError("the names do not fit the features")
         ends = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(lengths, out=ends[1:])
@@ -600,13 +601,14 @@ class _Reader:
         if len(counts) != self.n_sparse:
             raise ValueError("the weights do not fit the features")
         starts = _starts(counts)
-        sparse = _native.SparseWeights(
-            self.n_labels,
-            starts,
-            labels,
-            values.astype(np.float32, copy=False),
-            tail.astype(np.float32, copy=False).reshape(-1),
-        )
+        with np.errstate(over="ignore"):  # of 8-byte weights this is only a check of the rest
+            sparse = _native.SparseWeights(
+                self.n_labels,
+                starts,
+                labels,
+                values.astype(np.float32, copy=False),
+                tail.astype(np.float32, copy=False).reshape(-1),
+            )
         return sparse if values.dtype == np.float32 else self._full(counts, labels, values, tail)
 
     def _full(self, counts: Any, labels: Any, values: Any, tail: Any) -> NDArray[Any]:

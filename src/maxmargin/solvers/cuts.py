@@ -131,7 +131,8 @@ class CutMachine(PrimalMachine):
     def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         example, indptr, indices = (
-            read_array(state, name).astype(np.int64) for name in ("example", "indptr", "indices")
+            read_array(state, name, kinds="iu").astype(np.int64)
+            for name in ("example", "indptr", "indices")
         )
         n = len(example)
         loss, alpha = read_array(state, "loss", n), read_array(state, "alpha", n)

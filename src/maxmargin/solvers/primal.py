@@ -160,15 +160,17 @@ class PrimalSolver(Solver):
         machine.begin()
 
 
-def read_array(state: dict[str, Any], name: str, size: int | None = None) -> NDArray[np.float64]:
-    """Read an array of finite 8-byte numbers from a checkpoint."""
+def read_array(
+    state: dict[str, Any], name: str, size: int | None = None, *, kinds: str = "fiu"
+) -> NDArray[Any]:
+    """Read an array of finite 8-byte numbers, or of integers (kinds "iu"), from a checkpoint."""
     found = state.get(name)
     if (
         not isinstance(found, np.ndarray)
         or found.ndim != 1
-        or found.dtype.kind not in "fiu"
+        or found.dtype.kind not in kinds
         or (size is not None and len(found) != size)
         or not np.isfinite(found).all()
     ):
         raise ValueError(f"the checkpoint's array {name!r} is missing or damaged")
-    return found.astype(np.float64)
+    return found.astype(np.float64) if "f" in kinds else found
