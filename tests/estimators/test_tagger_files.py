@@ -431,7 +431,7 @@ def test_loading_what_is_told_of_the_training(place, value, tmp_path):
         inner = inner[key]
     inner[place[-1]] = value
     write_container(path, container.kind, container.meta, container.arrays)
-    with pytest.raises(ModelFormatError, match=rf"model\.mm: .*{place[-1]} is .*; expected a"):
+    with pytest.raises(ModelFormatError, match=rf"model\.mm: .*{place[-1]}.* is .*; expected a"):
         maxmargin.load(path)
 
 

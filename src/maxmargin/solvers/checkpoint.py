@@ -109,9 +109,9 @@ def load_checkpoint(
     for key, wanted in identity.items():
         found = saved.get(key)
         if found != wanted:
+            there, here = _apart(repr(found), repr(wanted))
             raise ModelFormatError(
-                f"{name} is a checkpoint of another run: {key} is {found!r} there and "
-                f"{wanted!r} here"
+                f"{name} is a checkpoint of another run: {key} is {there} there and {here} here"
             )
     try:
         engine.restore(arrays)
@@ -219,3 +219,15 @@ def _cut(text: str, most: int = 60) -> str:
     """Return a text for a message, on one line and not long."""
     shown = repr(text[: most + 1])
     return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
+def _apart(found: str, wanted: str) -> tuple[str, str]:
+    """Cut two long texts down to the items, parted by commas, in which they differ."""
+    if max(len(found), len(wanted)) <= 80:
+        return found, wanted
+    first, second = found.split(", "), wanted.split(", ")
+    own = [
+        ", ".join(item for item in a if item not in b)
+        for a, b in ((first, second), (second, first))
+    ]
+    return f"… {_cut(own[0], 120)} …", f"… {_cut(own[1], 120)} …"
