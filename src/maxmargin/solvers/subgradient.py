@@ -38,7 +38,7 @@ from maxmargin._native import Problem, SubgradientOptions, aligned_array
 from maxmargin.regularizers import L2, L1Ball, Regularizer
 from maxmargin.solvers.auto import check_choice, check_whole
 from maxmargin.solvers.base import Context, PassTotals, Step
-from maxmargin.solvers.primal import PrimalMachine, PrimalSolver, read_array
+from maxmargin.solvers.primal import READ, PrimalMachine, PrimalSolver, read_array
 
 __all__ = ["Subgradient"]
 
@@ -94,10 +94,14 @@ class SubgradientMachine(PrimalMachine):
             self.weights[:] = averaged
 
     def _check_read(self) -> None:
-        """Refuse a mean plane, too, whose bound is above the primal."""
+        """Refuse a mean plane, too, whose bound is above the primal or above the stored one."""
         stored = self.bound
         self.offer(self.C * self.mean, self.C * self.mean_loss)
         super()._check_read()
+        if stored < self.bound * (1 - READ):
+            raise ValueError(
+                f"the checkpoint's bound is {stored:g}; its planes have {self.bound:g}"
+            )
         self.bound = stored
 
 
