@@ -660,7 +660,7 @@ class Engine {
     if (linear < 0.5 * bend) {
       // An over-relaxed step that was not solved to the end can overshoot so far that the dual
       // falls. Then go back along it to the best point.
-      share = std::max(linear, 0.0) / bend;
+      share = bend > 0.0 ? std::max(linear, 0.0) / bend : 0.0;  // rounding may leave no bend at all
       for (std::size_t k = free() ? 1 : 0; k < m; ++k) alpha[k] = lane.before[k] + share * (alpha[k] - lane.before[k]);
     }
     const double before_loss = loss_, before_price = price_;

@@ -13,11 +13,18 @@ import pytest
 
 from maxmargin import SDM, StructuralSVM, _native, errors
 from maxmargin.errors import StructureError
+from maxmargin.features import EncodedBatch
 from maxmargin.regularizers import L2
 from maxmargin.solvers import BCFW, OneSlack, Subgradient, solve
 from maxmargin.structures.kernels import Kernel, KernelProblem
-from maxmargin.features import EncodedBatch
-from native_problems import Flat, everyone, flat_problem, native_python_problem, random_case, run_isolated
+from native_problems import (
+    Flat,
+    everyone,
+    flat_problem,
+    native_python_problem,
+    random_case,
+    run_isolated,
+)
 
 N = 150
 

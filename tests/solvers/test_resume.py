@@ -10,7 +10,17 @@ import pytest
 
 from maxmargin.errors import ConvergenceWarning, ModelFormatError
 from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball
-from maxmargin.solvers import BCFW, LP, SAP, SDM, ExtraGradient, NSlack, OneSlack, Subgradient, solve
+from maxmargin.solvers import (
+    BCFW,
+    LP,
+    SAP,
+    SDM,
+    ExtraGradient,
+    NSlack,
+    OneSlack,
+    Subgradient,
+    solve,
+)
 from native_problems import flat_problem, native_python_problem, random_case
 
 RUNS = {
@@ -36,7 +46,8 @@ PRIMAL = [name for name, (solver, _) in RUNS.items() if not solver.kernels and "
 
 
 def chain():
-    return random_case(np.random.default_rng(0), n_labels=4, lengths=[5] * 12, n_sparse=15).problem()
+    rng = np.random.default_rng(0)
+    return random_case(rng, n_labels=4, lengths=[5] * 12, n_sparse=15).problem()
 
 
 def flat():
