@@ -18,7 +18,9 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
                            std::optional<Array<double, 2>> cost,
                            std::optional<Array<double>> example_weight, std::size_t n_pair,
                            std::optional<Array<std::int64_t>> pair_indptr,
-                           std::optional<Array<std::uint32_t>> pair_indices) {
+                           std::optional<Array<std::uint32_t>> pair_indices,
+                           std::optional<Array<double>> values64,
+                           std::optional<Array<double>> token_weight64) {
   const auto keep = [this](const auto& array) { owners_.push_back(nb::cast(array)); };
   data_.n_labels = n_labels;
   data_.n_sparse = n_sparse;
@@ -63,11 +65,16 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
   require(n_pair <= ~std::uint32_t{0}, "more pair features than the index type holds (2^32 - 1)");
   take_rows(indptr, indices, n_sparse, data_.indptr, data_.indices);
   take_rows(pair_indptr, pair_indices, n_pair, data_.pair_indptr, data_.pair_indices);
-  if (values) {
-    require(indptr.has_value() && values->shape(0) == data_.indices.size(), "values and indices differ in length");
-    data_.values = values->data();
-    keep(*values);
-  }
+  require(!(values && values64) && !(token_weight && token_weight64), "values and token weights have one precision");
+  const auto take_numbers = [&](const auto& array, std::size_t size, const auto*& slot, const char* message) {
+    if (!array) return;
+    require(array->shape(0) == size, message);
+    slot = array->data();
+    keep(*array);
+  };
+  require(!(values || values64) || indptr.has_value(), "values and indices differ in length");
+  take_numbers(values, data_.indices.size(), data_.values, "values and indices differ in length");
+  take_numbers(values64, data_.indices.size(), data_.values64, "values and indices differ in length");
   require(!(dense32 && dense64), "dense features have one precision");
   const auto take_dense = [&](const auto& array, auto& slot) {
     require(array.shape(0) == tokens, "dense features must have one row per token");
@@ -86,11 +93,8 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
     data_.labels = labels->data();
     keep(*labels);
   }
-  if (token_weight) {
-    require(token_weight->shape(0) == tokens, "token weights must have one entry per token");
-    data_.token_weight = token_weight->data();
-    keep(*token_weight);
-  }
+  take_numbers(token_weight, tokens, data_.token_weight, "token weights must have one entry per token");
+  take_numbers(token_weight64, tokens, data_.token_weight64, "token weights must have one entry per token");
   if (example_weight) {
     require(example_weight->shape(0) == data_.size(), "example weights must have one entry per sequence");
     for (std::size_t i = 0; i < data_.size(); ++i) {
@@ -118,10 +122,12 @@ std::uint64_t ChainProblem::fingerprint() const {
   print.mix(data_.pair_indptr.data(), data_.pair_indptr.size_bytes());
   print.mix(data_.pair_indices.data(), data_.pair_indices.size_bytes());
   print.mix(data_.values, data_.indices.size() * sizeof(float));
+  print.mix(data_.values64, data_.indices.size() * sizeof(double));
   print.mix(data_.dense32, tokens * data_.n_dense * sizeof(float));
   print.mix(data_.dense64, tokens * data_.n_dense * sizeof(double));
   print.mix(data_.labels, tokens * sizeof(std::int32_t));
   print.mix(data_.token_weight, tokens * sizeof(float));
+  print.mix(data_.token_weight64, tokens * sizeof(double));
   print.mix(data_.example_weight, n * sizeof(double));
   print.mix(data_.cost, L * L * sizeof(double));
   return print.value();
@@ -312,12 +318,13 @@ void bind_chain(nb::module_& m) {
                    std::optional<Array<float, 2>>, std::optional<Array<double, 2>>,
                    std::optional<Array<std::int32_t>>, std::optional<Array<float>>,
                    std::optional<Array<double, 2>>, std::optional<Array<double>>, std::size_t,
-                   std::optional<Array<std::int64_t>>, std::optional<Array<std::uint32_t>>>(),
+                   std::optional<Array<std::int64_t>>, std::optional<Array<std::uint32_t>>,
+                   std::optional<Array<double>>, std::optional<Array<double>>>(),
           "n_labels"_a, "n_sparse"_a, "offsets"_a, "indptr"_a = nb::none(), "indices"_a = nb::none(),
           "values"_a = nb::none(), "dense32"_a = nb::none(), "dense64"_a = nb::none(),
           "labels"_a = nb::none(), "token_weight"_a = nb::none(), "cost"_a = nb::none(),
           "example_weight"_a = nb::none(), "n_pair"_a = 0, "pair_indptr"_a = nb::none(),
-          "pair_indices"_a = nb::none());
+          "pair_indices"_a = nb::none(), "values64"_a = nb::none(), "token_weight64"_a = nb::none());
   bind_sparse_weights(m);
   bind_decoding<Array<float>>(cls);
   bind_decoding<Array<double>>(cls);

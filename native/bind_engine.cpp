@@ -3,6 +3,7 @@
 
 #include "engine_state.hpp"
 #include "formulated.hpp"
+#include "ownership.hpp"
 #include "polling.hpp"
 #include "problem.hpp"
 #include "python_structure.hpp"
@@ -29,11 +30,11 @@ class PythonProblemHandle final : public Problem {
 constexpr const char* kKernelLink = "with a kernel w belongs to L2: rho1 and nu must be 0 and rho2 1";
 
 // An engine of either precision, with the calls that Python makes.
-class EngineHandle {
+class EngineHandle final : public Owned {
  public:
   EngineHandle(Problem& problem, double C, bool single, bool factored, double rho1, double rho2, double nu,
                const std::string& slack, const std::string& rescale)
-      : problem_(problem), formulated_(problem, slack, rescale), formulation_(slack, rescale), nu_(nu) {
+      : Owned("the engine"), problem_(problem), formulated_(problem, slack, rescale), formulation_(slack, rescale), nu_(nu) {
     require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
     require(std::isfinite(nu) && nu >= 0.0, "nu must be finite and not negative, got " + std::to_string(nu));
     check_link(rho1, rho2);
@@ -76,6 +77,7 @@ class EngineHandle {
     return run(std::nullopt, [&](auto& engine) { return engine.objective(threads); });
   }
   double unsure() const { return unsure_; }
+  std::optional<std::size_t> missed() const { return missed_; }
   bool unbounded() const {
     return std::visit([](const auto& e) { return e->unbounded(); }, engine_);
   }
@@ -209,7 +211,7 @@ class EngineHandle {
     return primal_of_as(**engine, weights.data(), threads);
   }
 
-  const Problem* problem() const { return &problem_; }
+  bool solves(const Problem& problem) const { return &problem == &problem_; }
 
   // The weights, as a view that keeps the engine alive.
   static nb::object weights(nb::handle self) {
@@ -267,6 +269,11 @@ class EngineHandle {
       d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
       // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
       if (e->weights().mapped()) d["mapped"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
+      if (e->average_visits() > 0.0) {
+        const Weights<T>* lag = e->average_lag();
+        d["lag"] = to_numpy(lag == nullptr ? std::vector<T>() : std::vector<T>(lag->data(), lag->data() + lag->size()));
+        d["visits"] = to_numpy(std::vector<double>{e->average_visits()});
+      }
       if (e->weights().lagging()) d["beta"] = to_numpy(std::vector<T>(e->weights().beta(), e->weights().beta() + e->weights().size()));
       return d;
     }, engine_);
@@ -311,13 +318,40 @@ class EngineHandle {
         require(beta.size() == weights.size(), "the checkpoint's beta does not fit its weights");
         for (const T b : beta) require(std::isfinite(b), "the checkpoint holds a beta that is not finite");
       }
-      e->parts() = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
-      std::copy(weights.begin(), weights.end(), e->weights().sums());
-      e->weights().relink();
-      std::copy(scores.begin(), scores.end(), e->weights().data());
-      if (e->weights().lagging()) e->weights().follow(beta.data());
+      std::vector<T> lag;
+      std::vector<double> visits{0.0};
+      if (d.contains("visits")) {
+        take(d, "lag", lag);
+        take(d, "visits", visits);
+        require(lag.empty() || lag.size() == weights.size(), "the checkpoint's average does not fit its weights");
+        for (const T x : lag) require(std::isfinite(x), "the checkpoint holds an average that is not finite");
+        require(visits.size() == 1 && visits[0] >= 1.0 && visits[0] <= 1e15 && visits[0] == std::floor(visits[0]),
+                "the checkpoint's average is not of a whole number of visits");
+      }
+      auto restored = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
+      const auto put = [&](std::vector<Parts<T>>& parts, const std::vector<T>& sums, const std::vector<T>& w, const std::vector<T>& b) {
+        std::swap(e->parts(), parts);
+        std::copy(sums.begin(), sums.end(), e->weights().sums());
+        e->weights().relink();
+        std::copy(w.begin(), w.end(), e->weights().data());
+        if (e->weights().lagging()) e->weights().follow(b.data());
+      };
+      const auto copy_of = [&](const T* from) { return from == nullptr ? std::vector<T>() : std::vector<T>(from, from + weights.size()); };
+      const std::vector<T> old_sums = copy_of(e->weights().sums()), old_beta = copy_of(e->weights().beta());
+      const std::vector<T> old_scores = copy_of(e->weights().mapped() ? e->weights().data() : nullptr);
+      put(restored, weights, scores, beta);
+      // The sums that steps added up, within what rounding may have done to them.
+      const double loss = e->expected_loss(), size = e->C() * (loss + e->expected_price());
+      const bool loss_fits = std::abs(running[0] - loss) <= 1e-6 * (1.0 + loss);
+      const bool dual_fits = e->weights().lagging() || std::abs(running[1] - e->dual()) <= 1e-2 * (size + 1e-9);
+      if (!loss_fits || !dual_fits) {
+        put(restored, old_sums, old_scores, old_beta);
+        require(loss_fits, "the checkpoint's sum of losses is not that of its multipliers");
+        require(dual_fits, "the checkpoint's dual is not that of its multipliers");
+      }
       e->set_running(running[0], running[1]);
       e->set_block_gaps(gaps);
+      e->set_average(lag, visits[0]);
     }, engine_);
   }
 
@@ -375,7 +409,7 @@ class EngineHandle {
     engine.rebuild(exact, w);
     const double conjugate = w.conjugate();
     if (w.mapped() && conjugate < -1e-9 * (1.0 + engine.C() * engine.expected_loss())) throw IndefiniteKernel();
-    if (w.mapped()) primal = engine.objective(w.penalty(), slacks_at(exact, w.data(), threads));
+    if (w.mapped()) primal = engine.objective(w.penalty(), slacks_at(engine, exact, w.data(), threads));
     problem_.copy_weights(w, engine.weights());
     if (engine.weights().lagging()) engine.weights().follow();
     engine.recount();
@@ -395,27 +429,37 @@ class EngineHandle {
     const Link link = engine.weights().link();
     double size = 0.0, square = 0.0;
     for (std::size_t j = 0; j < w.size(); ++j) size += std::abs(w[j]), square += w[j] * w[j];
-    return engine.objective(link.rho1 * size + 0.5 * link.rho2 * square, slacks_at(*exact, w.data(), threads));
+    return engine.objective(link.rho1 * size + 0.5 * link.rho2 * square, slacks_at(engine, *exact, w.data(), threads));
   }
 
-  // The slack (see Engine::worst) of each example at w; notes how unsure the oracle is of them.
-  std::vector<double> slacks_at(const Structure<double>& exact, const double* w, int threads) {
+  // The slack (see Engine::slack_of) of each example at w; notes how unsure the oracle is of them, and
+  // an example whose oracle missed a better output that is kept.
+  template <class T>
+  std::vector<double> slacks_at(const Engine<T>& engine, const Structure<double>& exact, const double* w, int threads) {
     const std::size_t n = exact.n_examples(), shares = exact.thread_safe() ? n_shares(threads, n) : 1;
-    std::vector<double> value(n), unsure(n);
+    std::vector<double> value(n);
+    std::vector<typename Engine<T>::Doubt> doubts(n);
     run_shares(shares, [&](std::size_t share) {
       auto ws = exact.workspace();
       for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
-        value[i] = Engine<double>::worst(exact, *ws, i, w, formulated_.slack(), &unsure[i]);
+        value[i] = engine.slack_of(exact, *ws, i, w, formulated_.slack(), &doubts[i]);
       }
     });
     unsure_ = 0.0;
-    for (const double u : unsure) unsure_ = std::max(unsure_, u);
+    missed_.reset();
+    double most = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+      unsure_ = std::max(unsure_, doubts[i].unsure);
+      const double missed = exact.example_weight(i) * doubts[i].missed;
+      if (missed > most) most = missed, missed_ = i;
+    }
     return value;
   }
 
   Problem& problem_;
   Formulated formulated_;
   std::pair<std::string, std::string> formulation_;  // slack, rescale
+  std::optional<std::size_t> missed_;  // where the oracle was worst beside a kept plane, in the last certificate
   double unsure_ = 0.0;  // by how much an oracle may have missed its best output, in the last certificate
   double nu_;  // cost-to-move of β
   std::variant<std::unique_ptr<Engine<float>>, std::unique_ptr<Engine<double>>> engine_;
@@ -457,8 +501,8 @@ void bind_engine(nb::module_& m) {
       .def_ro("merges", &PassResult::merges)
       .def_ro("interrupted", &PassResult::interrupted);
 
-  nb::class_<EngineHandle>(m, "Engine")
-      .def(nb::init<Problem&, double, bool, bool, double, double, double, const std::string&, const std::string&>(), "problem"_a, "C"_a, "single"_a = true,
+  OwnedClass<EngineHandle>(m, "Engine")
+      .init<Problem&, double, bool, bool, double, double, double, const std::string&, const std::string&>("problem"_a, "C"_a, "single"_a = true,
            "factored"_a = true, "rho1"_a = 0.0, "rho2"_a = 1.0, "nu"_a = 0.0, "slack"_a = "linear", "rescale"_a = "margin", nb::keep_alive<1, 2>())
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
@@ -471,11 +515,12 @@ void bind_engine(nb::module_& m) {
       .def("dual", &EngineHandle::dual)
       .def("objective", &EngineHandle::objective, "threads"_a = 1)
       .def("average", &EngineHandle::average)
-      .def("forget_average", [](EngineHandle& e) { e.forget_average(); })
-      .def_prop_ro("unbounded", [](const EngineHandle& e) { return e.unbounded(); })
+      .def("forget_average", &EngineHandle::forget_average)
+      .property("unbounded", &EngineHandle::unbounded)
       .def("block_gaps", &EngineHandle::block_gaps)
       .def("planes", &EngineHandle::planes)
-      .def_prop_ro("unsure", [](const EngineHandle& e) { return e.unsure(); })
+      .property("unsure", &EngineHandle::unsure)
+      .property("missed", &EngineHandle::missed)
       .def("beta_step", &EngineHandle::beta_step)
       .def("unsettled", &EngineHandle::unsettled)
       .def("sums", &EngineHandle::sums)
@@ -488,14 +533,14 @@ void bind_engine(nb::module_& m) {
       .def("state", &EngineHandle::state)
       .def("restore", &EngineHandle::restore, "state"_a)
       .def("size", &EngineHandle::size)
-      .def_prop_ro("C", &EngineHandle::C)
-      .def_prop_ro("link", &EngineHandle::link)
-      .def_prop_ro("holds", &EngineHandle::holds)
-      .def_prop_ro("formulation", [](const EngineHandle& e) { return e.formulation(); })
-      .def_prop_ro("nu", &EngineHandle::nu)
-      .def_prop_ro("factored", &EngineHandle::factored)
-      .def("solves", [](const EngineHandle& self, const Problem& problem) { return self.problem() == &problem; }, "problem"_a)
-      .def_prop_ro("weights", &EngineHandle::weights);
+      .property("C", &EngineHandle::C)
+      .property("link", &EngineHandle::link)
+      .property("holds", &EngineHandle::holds)
+      .property("formulation", &EngineHandle::formulation)
+      .property("nu", &EngineHandle::nu)
+      .property("factored", &EngineHandle::factored)
+      .def("solves", &EngineHandle::solves, "problem"_a)
+      .property("weights", &EngineHandle::weights);
 }
 
 }  // namespace mm

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "bindings.hpp"
+#include "ownership.hpp"
 #include "plane_store.hpp"
 #include "simplex_qp.hpp"
 
@@ -50,7 +51,7 @@ double blend_arrays(Array<T> a, Array<T> b, double share, Target<T> out) {
 }
 
 // A store of either precision.
-class PlaneStoreHandle {
+class PlaneStoreHandle final : public Owned {
   std::variant<PlaneStore<float>, PlaneStore<double>> store_;
 
   template <class F>
@@ -67,7 +68,7 @@ class PlaneStoreHandle {
   using value_t = typename Value<std::decay_t<S>>::type;
 
  public:
-  PlaneStoreHandle(std::size_t n_weights, bool single) : store_(PlaneStore<double>(0)) {
+  PlaneStoreHandle(std::size_t n_weights, bool single) : Owned("the plane store"), store_(PlaneStore<double>(0)) {
     require(n_weights < ~std::uint32_t{0}, "too many weights");
     if (single) {
       store_.emplace<PlaneStore<float>>(n_weights);
@@ -187,8 +188,8 @@ void bind_planes(nb::module_& m) {
   m.def("blend", &blend_arrays<float>, "a"_a, "b"_a, "share"_a, "out"_a.noconvert());
   m.def("blend", &blend_arrays<double>, "a"_a, "b"_a, "share"_a, "out"_a.noconvert());
 
-  nb::class_<PlaneStoreHandle>(m, "PlaneStore")
-      .def(nb::init<std::size_t, bool>(), "n_weights"_a, "single"_a = true)
+  OwnedClass<PlaneStoreHandle>(m, "PlaneStore")
+      .init<std::size_t, bool>("n_weights"_a, "single"_a = true)
       .def("__len__", &PlaneStoreHandle::size)
       .def("add", &PlaneStoreHandle::add, "indptr"_a, "indices"_a, "values"_a)
       .def("combine", &PlaneStoreHandle::combine, "alpha"_a, "out"_a)
@@ -198,7 +199,7 @@ void bind_planes(nb::module_& m) {
       .def("solve", &PlaneStoreHandle::solve, "group"_a, "b"_a, "C"_a, "alpha"_a, "tolerance"_a, "kappa"_a = 1.0, "max_rounds"_a = 10000)
       .def("gram", &PlaneStoreHandle::gram)
       .def("planes", &PlaneStoreHandle::planes)
-      .def_prop_ro("nbytes", &PlaneStoreHandle::bytes);
+      .property("nbytes", &PlaneStoreHandle::bytes);
 }
 
 }  // namespace mm

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "formulated.hpp"
+#include "ownership.hpp"
 #include "polling.hpp"
 #include "primal.hpp"
 #include "problem.hpp"
@@ -19,10 +20,11 @@ nb::object view(T* data, std::size_t n, nb::handle owner) {
 }
 
 // A w of either precision, with the calls that Python makes.
-class PrimalHandle {
+class PrimalHandle final : public Owned {
   Problem& problem_;
   Formulated formulated_;
   double unsure_ = 0.0;  // of the last exact_hinge
+  std::vector<double> slacks_;
   std::variant<std::unique_ptr<Primal<float>>, std::unique_ptr<Primal<double>>> primal_;
 
   template <class F>
@@ -32,7 +34,7 @@ class PrimalHandle {
 
  public:
   PrimalHandle(Problem& problem, bool single, const std::string& rescale)
-      : problem_(problem), formulated_(problem, "linear", rescale) {
+      : Owned("the solver's state"), problem_(problem), formulated_(problem, "linear", rescale) {
     const auto make = [&]<class T>(T) {
       const Structure<T>* structure = formulated_.structure<T>();
       require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
@@ -47,7 +49,7 @@ class PrimalHandle {
     }
   }
 
-  const Problem* problem() const { return &problem_; }
+  bool solves(const Problem& problem) const { return &problem == &problem_; }
   double unsure() const { return unsure_; }
 
   // The factors of C.
@@ -80,8 +82,11 @@ class PrimalHandle {
     });
     const SweepResult result = run_polled(wide.loop, std::nullopt, [&] { return wide.hinge(threads); });
     unsure_ = result.unsure;
+    slacks_ = wide.slacks();
     return result.hinge;
   }
+  // Of each example, in the last exact_hinge.
+  nb::object slacks() const { return to_numpy(std::vector<double>(slacks_)); }
   SweepResult sweep(int threads, std::optional<double> seconds) {
     return visit([&](auto& p) { return run_polled(p.loop, seconds, [&] { return p.sweep(threads); }); });
   }
@@ -221,11 +226,12 @@ void bind_primal(nb::module_& m) {
            },
            nb::kw_only(), "lambda_"_a = 0.0, "eta"_a = 1.0, "radius"_a = 0.0, "each"_a = false, "average"_a = false);
 
-  nb::class_<PrimalHandle>(m, "Primal")
-      .def(nb::init<Problem&, bool, const std::string&>(), "problem"_a, "single"_a = true, "rescale"_a = "margin", nb::keep_alive<1, 2>())
+  OwnedClass<PrimalHandle>(m, "Primal")
+      .init<Problem&, bool, const std::string&>("problem"_a, "single"_a = true, "rescale"_a = "margin", nb::keep_alive<1, 2>())
       .def("hinge", &PrimalHandle::hinge, "threads"_a = 1)
       .def("hinge_of", &PrimalHandle::hinge_of, "order"_a)
       .def("exact_hinge", &PrimalHandle::exact_hinge, "threads"_a = 1)
+      .def("slacks", &PrimalHandle::slacks)
       .def("state", &PrimalHandle::state)
       .def("restore", &PrimalHandle::restore, "state"_a)
       .def("sweep", &PrimalHandle::sweep, "threads"_a = 1, "seconds"_a = nb::none())
@@ -241,12 +247,12 @@ void bind_primal(nb::module_& m) {
       .def("forget_average", &PrimalHandle::forget_average)
       .def("written", &PrimalHandle::written)
       .def("average", &PrimalHandle::average)
-      .def_prop_ro("example_weights", &PrimalHandle::example_weights)
-      .def("solves", [](const PrimalHandle& self, const Problem& problem) { return self.problem() == &problem; }, "problem"_a)
-      .def_prop_ro("unsure", &PrimalHandle::unsure)
-      .def_prop_ro("nbytes", &PrimalHandle::bytes)
-      .def_prop_ro("weights", &PrimalHandle::weights)
-      .def_prop_ro("plane", &PrimalHandle::plane);
+      .property("example_weights", &PrimalHandle::example_weights)
+      .def("solves", &PrimalHandle::solves, "problem"_a)
+      .property("unsure", &PrimalHandle::unsure)
+      .property("nbytes", &PrimalHandle::bytes)
+      .property("weights", &PrimalHandle::weights)
+      .property("plane", &PrimalHandle::plane);
 }
 
 }  // namespace mm

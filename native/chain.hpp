@@ -8,6 +8,7 @@
 // (token << label_bits) | label, ascending. Everything else follows from it and the data.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <limits>
 
@@ -83,6 +84,12 @@ class Chain final : public Structure<T> {
     }
   }
 
+  ~Chain() override {
+    for (const auto& gram : grams_) delete[] gram.load();
+  }
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+
   const ChainData& data() const { return data_; }
   std::size_t n_labels() const { return L_; }
   std::size_t row_size() const override { return Lp_; }
@@ -127,7 +134,7 @@ class Chain final : public Structure<T> {
   std::size_t cache_bytes() const override {
     std::size_t bytes = grams_.capacity() * sizeof(grams_[0]);
     for (std::size_t i = 0; i < grams_.size(); ++i) {
-      if (grams_[i] != nullptr) bytes += triangle(data_.length(i)) * sizeof(float);
+      if (grams_[i].load(std::memory_order_acquire) != nullptr) bytes += triangle(data_.length(i)) * sizeof(float);
     }
     return bytes;
   }
@@ -195,7 +202,7 @@ class Chain final : public Structure<T> {
 
   // ---- the best labels at each number of errors ----
 
-  bool offers_grades(bool any) const override { return any || (data_.cost == nullptr && data_.token_weight == nullptr); }
+  bool offers_grades(bool any) const override { return any || (data_.cost == nullptr && !data_.weighs_tokens()); }
 
   bool grades(typename Base::Workspace& base, std::size_t i, const T* w, bool any, std::vector<typename Base::Grade>& out) const override {
     if (!offers_grades(any)) return false;
@@ -237,8 +244,10 @@ class Chain final : public Structure<T> {
     T* S = ws.S.data();
     const auto& kernel = kernels<T>();
     if (!data_.indptr.empty()) {
-      kernel.emissions(w, Lp_, data_.indptr.data() + token, data_.indices.data(), data_.values, n,
-                       data_.indptr[token + n], S);
+      const auto sum = [&](const auto emissions, const auto* values) {
+        emissions(w, Lp_, data_.indptr.data() + token, data_.indices.data(), values, n, data_.indptr[token + n], S);
+      };
+      if (data_.values64 == nullptr) sum(kernel.emissions, data_.values); else sum(kernel.emissions_f64, data_.values64);
     } else {
       std::fill(S, S + n * Lp_, T(0));
     }
@@ -405,7 +414,7 @@ class Chain final : public Structure<T> {
   void index(typename Base::Workspace& base, std::size_t i, CodeView plane,
              std::vector<Code>& index) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    read_cells(index, ones(), label_bits_, ws.cells);
+    read_cells(index, data_.value_words(), label_bits_, ws.cells);
     const std::size_t old = ws.cells.size();
     ws.cells.insert(ws.cells.end(), plane.begin(), plane.end());
     std::inplace_merge(ws.cells.begin(), ws.cells.begin() + std::ptrdiff_t(old), ws.cells.end());
@@ -510,7 +519,7 @@ class Chain final : public Structure<T> {
     }
     ws.bounds_valid = false;
     const std::size_t start = data_.row_start() * Lp_, end = data_.row_end() * Lp_;
-    CellReader reader(index, ones());
+    CellReader reader(index, data_.value_words());
     std::size_t at = 0;
     for (CellToken t; reader.next(t);) {
       std::uint32_t label[kTogether];
@@ -546,7 +555,7 @@ class Chain final : public Structure<T> {
   }
 
   void prefetch_part(std::size_t, CodeView index, const T* w) const override {
-    CellReader reader(index, ones());
+    CellReader reader(index, data_.value_words());
     for (CellToken t; reader.next(t);) {
       for (const std::uint32_t f : t.features) {
         const T* row = w + std::size_t(f) * Lp_;
@@ -559,7 +568,6 @@ class Chain final : public Structure<T> {
  private:
   static std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
   std::uint32_t label_of(Code c) const { return c & ((Code{1} << label_bits_) - 1); }
-  bool ones() const { return data_.values == nullptr; }
 
   // About how many cycles the two ways of gram() take.
   static double pair_work(std::size_t added, std::size_t kept) {
@@ -678,7 +686,7 @@ class Chain final : public Structure<T> {
       };
       if (!data_.indptr.empty()) {
         for (std::int64_t e = data_.indptr[token]; e < data_.indptr[token + 1]; ++e) {
-          feature(data_.indices[std::size_t(e)], ones() ? 1.0 : double(data_.values[e]));
+          feature(data_.indices[std::size_t(e)], data_.value(std::size_t(e)));
         }
       }
       for_dense(token, [&](std::size_t j, T x) { feature(data_.row_dense() + j, double(x)); });
@@ -693,7 +701,7 @@ class Chain final : public Structure<T> {
     for (std::size_t t = 0; t < data_.length(i); ++t) {
       T* row = ws.S.data() + t * Lp_;
       const std::size_t truth = std::size_t(data_.labels[first + t]);
-      const T weight = data_.token_weight != nullptr ? scale * T(data_.token_weight[first + t]) : scale;
+      const T weight = data_.weighs_tokens() ? scale * T(data_.weight_of(first + t)) : scale;
       if (data_.cost == nullptr) {
         row[truth] -= weight;  // one less for the truth is one more for the others
       } else {
@@ -796,7 +804,7 @@ class Chain final : public Structure<T> {
 
   void name_cells(Scratch& ws, CodeView index) const {
     ws.cell.resize(CellReader::n_cells(index));
-    CellReader reader(index, ones());
+    CellReader reader(index, data_.value_words());
     std::size_t at = 0;
     for (CellToken t; reader.next(t);) {
       for (const Code l : t.labels) {
@@ -813,7 +821,7 @@ class Chain final : public Structure<T> {
   void gains(Scratch& ws, std::size_t i, const T* w, CodeView index, Score&& score) const {
     const Edges<T> edge = edges(w);
     ws.cell.resize(CellReader::n_cells(index));
-    CellReader reader(index, ones());
+    CellReader reader(index, data_.value_words());
     Cell* cell = ws.cell.data();
     for (CellToken t; reader.next(t);) {
       score(t, cell);
@@ -896,11 +904,13 @@ class Chain final : public Structure<T> {
         for (int k = 0; k < N; ++k) sum[k] += row[l[k]];
       }
     } else {
-      for (std::size_t e = 0; e < n; ++e) {
-        const T* row = w + std::size_t(f[e]) * Lp_;
-        const T x = static_cast<T>(t.value(e));
-        for (int k = 0; k < N; ++k) sum[k] += x * row[l[k]];
-      }
+      t.with_values([&](auto value) {
+        for (std::size_t e = 0; e < n; ++e) {
+          const T* row = w + std::size_t(f[e]) * Lp_;
+          const T x = static_cast<T>(value(e));
+          for (int k = 0; k < N; ++k) sum[k] += x * row[l[k]];
+        }
+      });
     }
     for_dense(first + t.token, [&](std::size_t j, T x) {
       const T* row = w + (data_.row_dense() + j) * Lp_;
@@ -932,11 +942,13 @@ class Chain final : public Structure<T> {
         for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k]);
       }
     } else {
-      for (std::size_t e = 0; e < n; ++e) {
-        const std::size_t row = std::size_t(t.features[e]) * Lp_;
-        const T x = static_cast<T>(t.value(e));
-        for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * x);
-      }
+      t.with_values([&](auto value) {
+        for (std::size_t e = 0; e < n; ++e) {
+          const std::size_t row = std::size_t(t.features[e]) * Lp_;
+          const T x = static_cast<T>(value(e));
+          for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * x);
+        }
+      });
     }
     for_dense(token, [&](std::size_t j, T x) {
       const std::size_t row = (data_.row_dense() + j) * Lp_;
@@ -959,11 +971,13 @@ class Chain final : public Structure<T> {
   // Cached inner products of the tokens of i.
   const float* token_gram(Scratch& ws, std::size_t i) const {
     const std::size_t n = data_.length(i);
-    if (grams_[i] == nullptr) {
-      grams_[i] = std::make_unique<float[]>(triangle(n));
-      ws.gram_builder.build(data_, std::size_t(data_.offsets[i]), n, grams_[i].get());
-    }
-    return grams_[i].get();
+    const float* known = grams_[i].load(std::memory_order_acquire);
+    if (known != nullptr) return known;
+    auto made = std::make_unique<float[]>(triangle(n));
+    ws.gram_builder.build(data_, std::size_t(data_.offsets[i]), n, made.get());
+    // Engines of two threads may both have made them: the first stay.
+    if (grams_[i].compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return made.release();
+    return known;
   }
 
   // Longer sequences keep no inner products: they grow with the square of the length.
@@ -975,7 +989,7 @@ class Chain final : public Structure<T> {
   bool pairs_;               // whether there are pair features
   int label_bits_ = 0;
   double features_per_token_ = 0.0;
-  mutable std::vector<std::unique_ptr<float[]>> grams_;  // each written by the owner of its block
+  mutable std::vector<std::atomic<const float*>> grams_;  // owned; each is written once
 };
 
 }  // namespace mm

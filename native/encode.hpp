@@ -155,6 +155,7 @@ class TokenEncoder : RowBuilder {
   using RowBuilder::indptr;
   using RowBuilder::RowBuilder;
   using RowBuilder::values;
+  using RowBuilder::values64;
   using RowBuilder::weighted;
   Buffer<std::int64_t> offsets;  // [sequences + 1]
 

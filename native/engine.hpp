@@ -154,6 +154,7 @@ class Engine {
           hinge_[i] = slack_ == Slack::kHard ? 1.0 : found.upper();
           if (!found.truth && structure_.example_weight(i) > 0.0) add_found(lane, i, share);
           if (slack_ == Slack::kHard && found.F > 0.0) hinge_[i] = worst(structure_, *lane.ws, i, weights_.data(), slack_);
+          if (!structure_.exact_oracle()) hinge_[i] = std::max(hinge_[i], known(structure_, *lane.ws, i, weights_.data(), slack_).slack);
           drop_idle(parts_[i]);
         });
     if (result.interrupted) {
@@ -223,9 +224,54 @@ class Engine {
   // The slack of each example at the present w, or its factor (see worst()).
   bool look(int threads, Slack slack) {
     const PassResult result = loop.template run<PassResult>(threads, [&](Lane& lane, std::size_t i, std::size_t, PassResult&) {
-      hinge_[i] = worst(structure_, *lane.ws, i, weights_.data(), slack);
+      hinge_[i] = slack_of(structure_, *lane.ws, i, weights_.data(), slack);
     });
     return !result.interrupted;
+  }
+
+  // What is not sure of an example's slack.
+  struct Doubt {
+    double unsure = 0.0;  // by how much the oracle may have missed its best output, at most
+    double missed = 0.0;  // by how much it did miss a kept one, beyond rounding
+  };
+
+  // The slack of an example at w (see worst()): the oracle's or, where a user's oracle is worse than
+  // what is kept, that of the kept planes.
+  template <class U>
+  double slack_of(const Structure<U>& structure, typename Structure<U>::Workspace& ws, std::size_t i, const U* w,
+                  Slack slack, Doubt* doubt = nullptr) const {
+    const double found = worst(structure, ws, i, w, slack, doubt == nullptr ? nullptr : &doubt->unsure);
+    if (structure.exact_oracle()) return found;
+    const Known kept = known(structure, ws, i, w, slack);
+    if (doubt != nullptr && kept.slack > found + kept.rounding) doubt->missed = kept.slack - found;
+    return std::max(found, kept.slack);
+  }
+
+  struct Known {
+    double slack = 0.0;     // of the best output that the parts can put together, or its factor
+    double rounding = 0.0;  // that an oracle may have misjudged it by
+  };
+  template <class U>
+  Known known(const Structure<U>& structure, typename Structure<U>::Workspace& ws, std::size_t i, const U* w, Slack slack) const {
+    Known all;
+    std::vector<CodeView> views;
+    std::vector<double> F;
+    for (const Part<T>& part : parts_[i]) {
+      part.set.views(views);
+      F.resize(part.set.size());
+      structure.margins(ws, i, w, part.index, views, {part.set.loss(), part.set.size()}, Structure<U>::Fresh::kNo, F.data());
+      double top = 0.0;
+      std::size_t best = 0;
+      for (std::size_t k = 1; k < F.size(); ++k) {
+        const double loss = part.set.loss()[k], margin = loss - F[k];
+        // Hard margins: the factor of w that this output needs, if any will do.
+        const double need = slack != Slack::kHard ? F[k] : !(F[k] > 1e-12) ? 1.0 : margin > 0.0 ? loss / margin : kInfinity;
+        if (need > top) top = need, best = k;
+      }
+      all.slack += top;
+      if (best > 0) all.rounding += slack == Slack::kHard ? 1e-6 * top : structure.rounding(i, views[best], w);
+    }
+    return all;
   }
 
   // The slack of an example at w; for hard margins the smallest factor >= 1 by which w has all of its
@@ -290,6 +336,20 @@ class Engine {
     }
   }
   void forget_average() { lag_.reset(), averaged_ = visits_ = 0.0; }
+
+  // What the average is made of, for checkpoints: the lag, if there is one, and the visits.
+  const Weights<T>* average_lag() const { return lag_.get(); }
+  double average_visits() const { return visits_; }
+  void set_average(std::span<const T> lag, double visits) {
+    forget_average();
+    if (!lag.empty()) {
+      lag_ = std::make_unique<Weights<T>>(weights_.size());
+      std::copy(lag.begin(), lag.end(), lag_->data());
+    }
+    visits_ = visits;
+    // As count_visit() adds it up: whole numbers, which doubles hold exactly.
+    averaged_ = 0.5 * visits * (visits + 1.0);
+  }
 
   // What each example's block was short of at its last visit (its share of the gap).
   const std::vector<double>& block_gaps() const { return gaps_; }
@@ -600,7 +660,7 @@ class Engine {
     if (linear < 0.5 * bend) {
       // An over-relaxed step that was not solved to the end can overshoot so far that the dual
       // falls. Then go back along it to the best point.
-      share = std::max(linear, 0.0) / bend;
+      share = bend > 0.0 ? std::max(linear, 0.0) / bend : 0.0;  // rounding may leave no bend at all
       for (std::size_t k = free() ? 1 : 0; k < m; ++k) alpha[k] = lane.before[k] + share * (alpha[k] - lane.before[k]);
     }
     const double before_loss = loss_, before_price = price_;

@@ -66,6 +66,10 @@ class Formulation final : public Structure<T> {
   double example_weight(std::size_t i) const override { return base_.example_weight(i); }
   void require_truth() const override { base_.require_truth(); }
   bool thread_safe() const override { return base_.thread_safe(); }
+  bool exact_oracle() const override { return base_.exact_oracle(); }
+  double rounding(std::size_t i, CodeView plane, const T* w) const override {
+    return (rescale_ == Rescale::kSlack ? std::max(1.0, loss(i, plane)) : 1.0) * base_.rounding(i, plane, w);
+  }
   std::size_t cache_bytes() const override { return base_.cache_bytes(); }
   void weights_changed(Workspace& ws) const override { base_.weights_changed(inner(ws)); }
   std::size_t row_size() const override { return base_.row_size(); }

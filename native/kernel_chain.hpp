@@ -10,6 +10,7 @@
 // Ω(w) = Ω*(u) = ½ u.w.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "chain.hpp"
@@ -47,7 +48,7 @@ class KernelChain final : public Structure<T> {
   double example_weight(std::size_t i) const override { return chain_.example_weight(i); }
   void require_truth() const override { chain_.require_truth(); }
   bool thread_safe() const override { return kernel_.thread_safe(); }
-  std::size_t cache_bytes() const override { return chain_.cache_bytes() + cache_.bytes(); }
+  std::size_t cache_bytes() const override { return chain_.cache_bytes() + held_.load(std::memory_order_relaxed); }
   void weights_changed(Workspace& ws) const override { chain_.weights_changed(ws); }
 
   std::unique_ptr<Workspace> workspace() const override {
@@ -110,7 +111,7 @@ class KernelChain final : public Structure<T> {
   // are not counted: the schedule, and with it the result, would depend on the size of the cache.)
   double update_work(CodeView index) const override {
     double tokens = 0.0;
-    CellReader reader(index, true);
+    CellReader reader(index, 0);
     for (CellToken t; reader.next(t);) ++tokens;
     const double vectors = double(row_size() * sizeof(T)) / 32.0;
     return tokens * 2.0 * vectors * double(kernel_.size());
@@ -136,7 +137,26 @@ class KernelChain final : public Structure<T> {
   // w[t] += k(t, s) u[s] over all t, for each s of ws.tokens. One token after the other, so that
   // the sums do not depend on how many rows the cache can hold. Rows that are not in the cache come
   // into it if they may: where everything is computed anew they would only drive out the others.
+  // While another engine of this problem has the cache, all rows are computed: nobody waits for
+  // whoever may be asking a user's kernel.
   void spread(Scratch& ws, const T* u, T* w, bool keep) const {
+    const CacheHold hold(*this);
+    spread_with(ws, u, w, keep && hold.mine, hold.mine);
+    if (hold.mine) held_.store(cache_.bytes(), std::memory_order_relaxed);
+  }
+
+  struct CacheHold {
+    explicit CacheHold(const KernelChain& chain) : flag(chain.cache_taken_), mine(!flag.test_and_set(std::memory_order_acquire)) {}
+    CacheHold(const CacheHold&) = delete;
+    CacheHold& operator=(const CacheHold&) = delete;
+    ~CacheHold() {
+      if (mine) flag.clear(std::memory_order_release);
+    }
+    std::atomic_flag& flag;
+    const bool mine;
+  };
+
+  void spread_with(Scratch& ws, const T* u, T* w, bool keep, bool look) const {
     const std::size_t m = kernel_.size(), Lp = row_size();
     const std::size_t together = keep ? std::min(kTogether, cache_.capacity()) : kTogether;
     const auto& vector = kernels<T>();
@@ -146,7 +166,7 @@ class KernelChain final : public Structure<T> {
       ws.rows.assign(group.size(), nullptr);
       ws.missing.clear();
       for (std::size_t a = 0; a < group.size(); ++a) {
-        ws.rows[a] = cache_.find(group[a]);
+        if (look) ws.rows[a] = cache_.find(group[a]);
         if (ws.rows[a] == nullptr) ws.missing.push_back(group[a]);
       }
       ws.fresh.resize(ws.missing.size() * m);
@@ -169,7 +189,9 @@ class KernelChain final : public Structure<T> {
 
   Chain<T> chain_;
   const TokenKernel& kernel_;
-  mutable RowCache<T> cache_;  // used by the one thread that moves w
+  mutable RowCache<T> cache_;  // used by the one thread that moves w and holds the flag
+  mutable std::atomic_flag cache_taken_;
+  mutable std::atomic<std::size_t> held_{0};  // bytes of the cache
 };
 
 }  // namespace mm

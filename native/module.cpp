@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "common.hpp"
+#include "ownership.hpp"
 
 void bind_encode(nanobind::module_& m);
 
@@ -24,6 +25,9 @@ NB_MODULE(_native, m) {
       std::rethrow_exception(p);
     } catch (const mm::BadInput& error) {
       PyErr_SetString(PyExc_ValueError, error.what());
+    } catch (const mm::InUse& error) {
+      const nanobind::object errors = nanobind::module_::import_("maxmargin.errors");
+      PyErr_SetString(nanobind::object(errors.attr("InUseError")).ptr(), error.what());
     }
   });
   bind_encode(m);

@@ -62,6 +62,9 @@ class Primal {
   // Of the last sweep or pass: Σ_i weight_i Δf_i(ŷ_i).
   T* plane() { return plane_.data(); }
 
+  // Of the last look at all examples: max F of each.
+  const std::vector<double>& slacks() const { return value_; }
+
   // The weights were written from outside.
   void written() {
     support_known_ = false;

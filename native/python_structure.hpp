@@ -33,6 +33,13 @@ class PythonStructure final : public Structure<double> {
   std::size_t n_examples() const override { return n_examples_; }
   std::size_t n_weights() const override { return n_weights_; }
   bool thread_safe() const override { return false; }
+  bool exact_oracle() const override { return false; }
+  double rounding(std::size_t, CodeView plane, const double* w) const override {
+    if (plane.empty()) return 0.0;
+    double scale = load(plane.data());
+    for (std::size_t p = 0; p < length(plane); ++p) scale += std::abs(value(plane, p) * w[index(plane, p)]);
+    return kValueTolerance * scale + 1e-12;
+  }
   struct Scratch final : Workspace {
     std::vector<std::vector<Code>> grades;
   };
@@ -41,12 +48,11 @@ class PythonStructure final : public Structure<double> {
   Found oracle(Workspace& ws, std::size_t i, const double* w) const override {
     nb::gil_scoped_acquire gil;
     // The user's loss cannot be scaled; a w that is as much smaller has the same argmax.
-    const nb::tuple answer = nb::cast<nb::tuple>(oracle_(i, copy_of(w, 1.0 / ws.loss_scale)));
+    const nb::object answer = oracle_(i, copy_of(w, 1.0 / ws.loss_scale));
     Found found;
-    found.truth = nb::cast<bool>(answer[3]);
     ws.code.clear();
+    found.truth = read_plane(i, answer, ws.code);
     if (found.truth) return found;
-    read_plane(i, answer, ws.code);
     found.F = ws.loss_scale * load(ws.code.data()) - dot(ws.code, w);
     return found;
   }
@@ -59,11 +65,13 @@ class PythonStructure final : public Structure<double> {
     nb::gil_scoped_acquire gil;
     if (!nb::cast<bool>(problem_.attr("offers_grades"))) return false;
     Scratch& ws = static_cast<Scratch&>(base);
-    const nb::list planes = nb::cast<nb::list>(problem_.attr("grades")(i, copy_of(w, 1.0), any));
+    const nb::object answer = problem_.attr("grades")(i, copy_of(w, 1.0), any);
+    if (!nb::isinstance<nb::list>(answer)) throw bad(i, "the grades are no list of planes");
+    const nb::list planes = nb::borrow<nb::list>(answer);
     out.clear();
     ws.grades.resize(planes.size());
     for (std::size_t k = 0; k < planes.size(); ++k) {
-      read_plane(i, nb::cast<nb::tuple>(planes[k]), ws.grades[k]);
+      if (read_plane(i, planes[k], ws.grades[k])) throw bad(i, "the truth is among the grades");
       out.push_back({load(ws.grades[k].data()), dot(ws.grades[k], w)});
     }
     return true;
@@ -74,18 +82,30 @@ class PythonStructure final : public Structure<double> {
     return dot(ws.code, w);
   }
 
-  // A plane as the Python side tells it, as a code.
-  void read_plane(std::size_t i, const nb::tuple& answer, std::vector<Code>& code) const {
-    const auto indices = nb::cast<nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(answer[0]);
-    const auto values = nb::cast<nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(answer[1]);
-    const double loss = nb::cast<double>(answer[2]);
+  // A plane as the Python side tells it, (indices, values, loss, is_truth), as a code; true for that
+  // of the truth, whose code stays empty. Nothing is read that was not checked to be there.
+  bool read_plane(std::size_t i, nb::handle answer, std::vector<Code>& code) const {
+    if (!nb::isinstance<nb::tuple>(answer) || nb::len(answer) != 4) {
+      throw bad(i, "the oracle's answer is no tuple of four (indices, values, loss, is_truth)");
+    }
+    const nb::tuple entries = nb::borrow<nb::tuple>(answer);
+    bool truth = false;
+    double loss = 0.0;
+    nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> indices;
+    nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu> values;
+    if (!nb::try_cast(nb::handle(entries[3]), truth, false)) throw bad(i, "is_truth of the oracle's answer is no bool");
+    if (truth) return true;
+    if (!nb::try_cast(nb::handle(entries[0]), indices, false)) throw bad(i, "the oracle's indices are no array of uint32");
+    if (!nb::try_cast(nb::handle(entries[1]), values, false)) throw bad(i, "the oracle's values are no array of float64");
+    if (!nb::try_cast(nb::handle(entries[2]), loss)) throw bad(i, "the oracle's loss is no number");
     const std::size_t n = indices.shape(0);
-    if (values.shape(0) != n) throw BadInput("the oracle's indices and values differ in length");
+    if (values.shape(0) != n) throw bad(i, "the oracle's indices and values differ in length");
     code.resize(2 + 3 * n);
     store(code.data(), loss);
     std::copy(indices.data(), indices.data() + n, code.begin() + 2);
     for (std::size_t k = 0; k < n; ++k) store(code.data() + 2 + n + 2 * k, values.data()[k]);
-    if (!valid(i, code)) throw BadInput("the oracle's plane of example " + std::to_string(i) + " is not a sparse vector");
+    if (!valid(i, code)) throw bad(i, "the oracle's plane is not a sparse vector");
+    return false;
   }
 
   void margins(Workspace&, std::size_t, const double* w, CodeView, std::span<const CodeView> planes,
@@ -130,6 +150,8 @@ class PythonStructure final : public Structure<double> {
   }
 
  private:
+  static BadInput bad(std::size_t i, const std::string& what) { return BadInput(what + ", for example " + std::to_string(i)); }
+
   // A copy with an owner: the user may keep it, and the engine goes on changing its own.
   nb::ndarray<nb::numpy, const double, nb::ndim<1>> copy_of(const double* w, double factor) const {
     auto* kept = new std::vector<double>(w, w + n_weights_);
@@ -152,6 +174,8 @@ class PythonStructure final : public Structure<double> {
     for (std::size_t p = 0; p < length(code); ++p) sum += value(code, p) * w[index(code, p)];
     return sum;
   }
+
+  static constexpr double kValueTolerance = 1e-6;  // as VALUE_TOLERANCE of the Python side
 
   nb::object problem_, oracle_;
   std::size_t n_examples_, n_weights_;

@@ -65,6 +65,12 @@ class Structure {
   // ... and these are the rows that example i may read.
   virtual void rows_read(std::size_t /*i*/, std::vector<std::size_t>& rows) const { rows.assign(1, 0); }
 
+  // Is the oracle's answer the argmax, or at least bounded (Found::bound)? A user's may be worse than
+  // outputs that are known already; what is kept is then looked at too.
+  virtual bool exact_oracle() const { return true; }
+  // By how much such an oracle may misjudge an output for having computed with 4-byte numbers.
+  virtual double rounding(std::size_t /*i*/, CodeView /*plane*/, const T*) const { return 0.0; }
+
   // argmax_y F_i(y).
   virtual Found oracle(Workspace& ws, std::size_t i, const T* w) const = 0;
 

@@ -27,9 +27,12 @@ class Vocabulary:
     def __setstate__(self, state: tuple[int, int, bytes, bytes]) -> None: ...
 
 def encode_tokens(
-    X: Any, vocabulary: Vocabulary, grow: bool
+    X: Any, vocabulary: Vocabulary, grow: bool, wide: bool = False
 ) -> tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.uint32],
+    NDArray[np.float32] | NDArray[np.float64] | None,
 ]: ...
 def parse_items(
     data: Any, format: str, vocabulary: Vocabulary, grow: bool, labels_wanted: bool
@@ -45,9 +48,13 @@ def parse_items(
 def renumber(
     indptr: NDArray[np.int64],
     indices: NDArray[np.uint32],
-    values: NDArray[np.float32] | None,
+    values: NDArray[np.float32] | NDArray[np.float64] | None,
     number: NDArray[np.uint32],
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None]: ...
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.uint32],
+    NDArray[np.float32] | NDArray[np.float64] | None,
+]: ...
 def encode_labels(
     y: Any, labels: dict[Any, int], grow: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
@@ -185,6 +192,8 @@ class ChainProblem(Problem):
         n_pair: int = 0,
         pair_indptr: NDArray[np.int64] | None = None,
         pair_indices: NDArray[np.uint32] | None = None,
+        values64: NDArray[np.float64] | None = None,
+        token_weight64: NDArray[np.float64] | None = None,
     ) -> None: ...
     def predict(
         self,
@@ -230,6 +239,7 @@ class FeatureKernel(TokenKernel):
         indices: NDArray[np.uint32] | None = None,
         values: NDArray[np.float32] | None = None,
         dense: NDArray[np.float64] | None = None,
+        values64: NDArray[np.float64] | None = None,
     ) -> None: ...
     def rows_of(
         self,
@@ -237,6 +247,7 @@ class FeatureKernel(TokenKernel):
         indices: NDArray[np.uint32] | None = None,
         values: NDArray[np.float32] | None = None,
         dense: NDArray[np.float64] | None = None,
+        values64: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]: ...
 
 class MatrixKernel(TokenKernel):
@@ -343,6 +354,7 @@ class Primal:
     def hinge(self, threads: int = 1) -> SweepResult: ...
     def hinge_of(self, order: NDArray[np.uint32]) -> SweepResult: ...
     def exact_hinge(self, threads: int = 1) -> float: ...
+    def slacks(self) -> NDArray[np.float64]: ...
     def sweep(self, threads: int = 1, seconds: float | None = None) -> SweepResult: ...
     def find(self, threads: int = 1, seconds: float | None = None) -> SweepResult: ...
     def remember(self, limit: int) -> None: ...
@@ -446,6 +458,8 @@ class Engine:
     ]: ...
     @property
     def unsure(self) -> float: ...
+    @property
+    def missed(self) -> int | None: ...
     @property
     def unbounded(self) -> bool: ...
     @property

@@ -14,6 +14,7 @@ __all__ = [
     "ConvergenceWarning",
     "EmptyFileError",
     "FileFormatError",
+    "InUseError",
     "MaxMarginError",
     "ModelFormatError",
     "NotCompatibleError",
@@ -69,6 +70,14 @@ class EmptyFileError(FileFormatError):
 
 class ModelFormatError(_OfAFileError):
     """A model file is damaged, truncated, or not a model file of a known version."""
+
+
+class InUseError(MaxMarginError, RuntimeError):
+    """An engine was called while another call of it, or another training with it, goes on.
+
+    Several threads that fit one estimator with ``warm_start=True`` share one engine, and so does an
+    oracle or a callback that fits the estimator that asked it. Each needs an estimator of its own.
+    """
 
 
 class NotSeparableError(MaxMarginError, ValueError):

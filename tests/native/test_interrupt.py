@@ -259,7 +259,11 @@ def plane(indices, values, loss=1.0, truth=False):
     [
         None,
         (),
+        list(plane([0], [1.0])),
         plane([0], [1.0])[:3],
+        (*plane([0], [1.0]), 1.0),
+        plane([0], [1.0])[::-1],
+        (np.array([0.5]), np.ones(1), 1.0, False),
         plane([0, 1], [1.0]),
         plane([4], [1.0]),
         plane([2**32 - 1], [1.0]),
@@ -287,10 +291,32 @@ def test_nonsense_from_python_is_an_exception(answer):
         engine.hinge,
         engine.certify,
     ):
-        with pytest.raises((ValueError, TypeError, RuntimeError, IndexError)):
+        with pytest.raises(ValueError, match=r"for example 0$"):
             call()
     assert not engine.weights.any()
     assert engine.size()["planes"] == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        (plane([0], [1.0]),),
+        [None],
+        [()],
+        [plane([0], [1.0])[:3]],
+        [plane([0], [1.0]), 7],
+        [plane([], [], 0.0, True)],
+    ],
+    ids=str,
+)
+def test_nonsense_grades_from_python_are_an_exception(answer):
+    liar = Liar(plane([0], [1.0]))
+    liar.offers_grades, liar.grades = True, lambda i, w, any_loss: answer
+    problem = _native.PythonProblem(liar)
+    engine = _native.Engine(problem, 1.0, single=False, factored=False, rescale="slack")
+    with pytest.raises(ValueError, match=r"for example 0$"):
+        engine.exact_pass(everyone(2), _native.PassOptions())
 
 
 def test_nonsense_about_sizes_is_an_exception():

@@ -651,6 +651,18 @@ def test_defaults():
         SAP().nu = 1.0
 
 
+def test_defaults_follow_the_schedule_that_replaces_another():
+    paper, auto = SAP("paper"), SAP()
+    assert dataclasses.replace(auto, schedule="paper") == paper
+    assert dataclasses.replace(paper, schedule="auto") == auto
+    assert SAP(**{**dataclasses.asdict(auto), "schedule": "batch"}) == SAP("batch")
+    assert make_solver("sap", schedule="paper") == paper
+    # what somebody asked for stays
+    asked = dataclasses.replace(SAP("paper", mu=0.0), schedule="batch")
+    assert (asked.mu, asked.nu) == (0.0, 1e-3)
+    assert repr(dataclasses.replace(auto, schedule="paper")) == repr(paper)
+
+
 def test_by_name():
     assert make_solver("sap") == SAP()
     assert make_solver("SAP") == SAP()

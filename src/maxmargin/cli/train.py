@@ -354,7 +354,7 @@ def learn(data: Any, labels: LabelCodes, options: argparse.Namespace) -> Learned
         threads=options.threads,
     )
     chain = Chain(allowed=options.allowed, encoder=encoder)
-    batch, codes = chain.learn(data, labels)
+    batch, codes = chain.learn(data, labels, getattr(options, "dtype", "float32"))
     if batch.indices is not None and len(batch.indices) == 0:
         raise ValueError(
             f"{options.train}: no token has a feature; is it a {options.format or 'conll'} file?"

@@ -181,7 +181,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     ) -> tuple[PreparedProblem, str]:
         """Return the training problem and the type of its weights."""
         if isinstance(structure, NativeStructure):
-            prepared = structure.prepare_problem(X, Y, **fit_params)
+            prepared = structure.prepare_problem(X, Y, **fit_params, dtype=self.dtype)
             require_memory(*structure.memory_needed(self.dtype))
             return prepared, self.dtype
         inputs, truths = paired_examples(X, Y)

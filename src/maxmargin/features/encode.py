@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 _DenseArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+_Values: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 _SHAPE = (
     "expected a list of sequences, where a sequence is a list of tokens (dicts of features or "
@@ -210,10 +211,8 @@ def _encode_dense(
 
 
 def _encode_sparse(
-    matrices: list[Any], n_columns: int | None
-) -> tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None, int
-]:
+    matrices: list[Any], n_columns: int | None, double: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], _Values | None, int]:
     import scipy.sparse
 
     what = "sparse matrix"
@@ -241,8 +240,10 @@ def _encode_sparse(
     together.check_format(full_check=True)
     together.sum_duplicates()
     with np.errstate(over="ignore"):
-        together.data = together.data.astype(np.float32)
-    finite = np.isfinite(together.data)
+        narrow = together.data.astype(np.float32)
+    finite = np.isfinite(narrow)
+    if not double or not finite.all():
+        together.data = narrow
     if not finite.all():
         k = int(np.argmin(finite))
         token = int(np.searchsorted(together.indptr, k, side="right")) - 1
@@ -337,14 +338,14 @@ def hashed_numbers(vocabulary: Vocabulary, hash_bits: int) -> NDArray[np.uint32]
 
 
 def _encode_hashed(
-    sequences: list[Any], hash_bits: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None]:
+    sequences: list[Any], hash_bits: int, double: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], _Values | None]:
     """Encode tokens of strings without a list of all features, some sequences at a time."""
     lengths, counts, ids, numbers = [], [], [], []
     for begin in range(0, len(sequences), _HASHED_TOGETHER):
         vocabulary = Vocabulary()
         part = sequences[begin : begin + _HASHED_TOGETHER]
-        offsets, indptr, indices, values = _native.encode_tokens(part, vocabulary, True)
+        offsets, indptr, indices, values = _native.encode_tokens(part, vocabulary, True, double)
         indptr, indices, values = _native.renumber(
             indptr, indices, values, hashed_numbers(vocabulary, hash_bits)
         )
@@ -354,7 +355,7 @@ def _encode_hashed(
         numbers.append(values)
     weighted = any(values is not None for values in numbers)
     every = [
-        np.ones(len(part), np.float32) if values is None else values
+        np.ones(len(part), np.float64 if double else np.float32) if values is None else values
         for part, values in zip(ids, numbers, strict=True)
     ]
     return (
@@ -387,6 +388,9 @@ class FeatureEncoder:
         The features of kind "strings", by number.
     n_sparse, n_dense : int
         Number of sparse and of dense features.
+    double : bool
+        Whether values of sparse features are kept as 8-byte numbers; 4-byte ones else. (Item files
+        have 4-byte values, as they were read.)
 
     Examples
     --------
@@ -403,6 +407,7 @@ class FeatureEncoder:
     n_sparse: int
     n_dense: int
     n_pair = 0  # features of two labels come from templates only
+    double = False
 
     def __init__(self, *, min_count: int = 1, hash_bits: int | None = None) -> None:
         check_counting(min_count, hash_bits)
@@ -547,16 +552,18 @@ class FeatureEncoder:
             return EncodedBatch(offsets, 0, dense=dense)
         if vocabulary is not None:
             sparse_offsets, indptr, indices, values = _native.encode_tokens(
-                sparse_part, vocabulary, grow
+                sparse_part, vocabulary, grow, self.double
             )
             n_sparse = len(vocabulary)
         elif first == "strings":
             assert self.hash_bits is not None
-            sparse_offsets, indptr, indices, values = _encode_hashed(sparse_part, self.hash_bits)
+            sparse_offsets, indptr, indices, values = _encode_hashed(
+                sparse_part, self.hash_bits, self.double
+            )
             n_sparse = 2**self.hash_bits
         else:
             sparse_offsets, indptr, indices, values, n_sparse = _encode_sparse(
-                sparse_part, None if grow else self.n_sparse
+                sparse_part, None if grow else self.n_sparse, self.double
             )
         if offsets is not None and not np.array_equal(offsets, sparse_offsets):
             found, wanted = np.diff(offsets), np.diff(sparse_offsets)

@@ -171,6 +171,8 @@ class TemplateEncoder:
     vocabulary = None
     n_dense = 0
 
+    double = False  # its features have no values; as in `FeatureEncoder`
+
     def __init__(
         self,
         template: Template,

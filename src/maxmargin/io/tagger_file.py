@@ -412,6 +412,7 @@ class _Reader:
             raise ValueError("the labels are not numbered from 0")
         encoder = self.encoder(function)
         weights = self.weights()
+        encoder.double = getattr(weights, "dtype", None) == np.float64
         mask = None
         if any(name in self.arrays for name in _MASKS):
             mask = tuple(self.arrays[name] for name in _MASKS)

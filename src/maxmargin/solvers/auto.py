@@ -130,6 +130,17 @@ class AutoSchedule(Solver):
         state: dict[str, Any] = {"looks": 0, "left": 0, "made": 0, "gap": None, "parts": 0}
         return state | {"work": 0.0, "gain": 0.0}
 
+    def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
+        """Refuse a state that no run can have had."""
+        super().check_state(state, machine, context)
+        if "parts" in state:  # of this schedule
+            looked = state["gap"] is not None
+            if (looked and state["parts"] < 1) or (state["left"] > 0 and not looked):
+                raise ValueError(
+                    f"gap is {state['gap']}, parts {state['parts']} and left {state['left']}; "
+                    "after a look there are a gap and at least one part"
+                )
+
     #: SMO stops at this share of the violation it met: deeper solves are undone by the next block.
     SMO_DEPTH: ClassVar[float] = 0.1
     #: A cached visit that finds less than this share of the average violation leaves w alone.

@@ -58,7 +58,13 @@ class Certificate:
         Number of examples.
     approximate : bool
         An oracle may have missed its best output. The primal is then a bound from above, by what
-        the oracle could prove, so that the gap holds all the same.
+        the oracle could prove, so that the gap holds all the same; unless it is known that one was
+        missed.
+    missed : int or None
+        An example whose argmax returned an output that is worse than one already known (`UNKNOWN`
+        where nobody can tell which example it was); None if there is none. Outputs that are known
+        count in the primal, but there may be others that argmax misses: the primal is then a bound
+        from below, and the gap says nothing. Such a training has not converged.
     """
 
     primal: float
@@ -66,13 +72,36 @@ class Certificate:
     C: float
     n_examples: int
     approximate: bool = False
+    missed: int | None = None
+
+    #: `missed` where the example is not known.
+    UNKNOWN: ClassVar[int] = -1
 
     @property
     def gap(self) -> float:
         """Relative duality gap (primal - dual) / primal."""
         return relative_gap(self.primal, self.dual)
 
+    @property
+    def advice(self) -> str:
+        """What is wrong with argmax and what to do about it; empty if nothing is known."""
+        if self.missed is None:
+            return ""
+        where = f"example {self.missed}"
+        if self.missed == self.UNKNOWN:
+            where = "an example (or the run was resumed from a checkpoint with a wrong bound)"
+        return (
+            f"argmax missed a better output of {where}, so that nobody can tell how far this is "
+            "from the optimum; run check_structure to see whether argmax finds the maximum of "
+            "loss + score"
+        )
+
     def __str__(self) -> str:
+        if self.missed is not None:
+            return (
+                f"primal at least {self.primal:.6g}, dual {self.dual:.6g} (C = {self.C:g}), with "
+                f"an approximate oracle: {self.advice}"
+            )
         return (
             f"primal {self.primal:.6g}, dual {self.dual:.6g}: "
             f"within {100 * self.gap:.3g} % of the optimum (C = {self.C:g})"
@@ -168,8 +197,20 @@ class History(Sequence[PassRecord]):
 
     @classmethod
     def from_dicts(cls, rows: Sequence[dict[str, Any]]) -> History:
-        """Undo `to_dicts`."""
-        return cls([PassRecord(**row) for row in rows])
+        """Undo `to_dicts`; a ValueError or TypeError where that is not what the rows are."""
+        records = [PassRecord(**row) for row in rows]
+        for k, record in enumerate(records, 1):
+            numbers = [v for name, v in asdict(record).items() if name != "kind"]
+            good = (
+                record.n_pass == k
+                and isinstance(record.kind, str)
+                and all(isinstance(v, int | float) and not isinstance(v, bool) for v in numbers)
+                and all(isinstance(v, int) for v in (record.planes, record.nonzeros))
+                and all(abs(v) < 2**63 for v in numbers if math.isfinite(v))
+            )
+            if not good:
+                raise ValueError(f"the record of pass {k} is damaged")
+        return cls(records)
 
     @overload
     def __getitem__(self, index: int) -> PassRecord: ...
@@ -497,6 +538,55 @@ class Solver(ABC):
     @abstractmethod
     def step(self, engine: Any, state: dict[str, Any], context: Context) -> Step:
         """Make one pass with what `start` gave and move the state on."""
+
+    def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
+        """Refuse a state that a checkpoint may hold but that no run can have had.
+
+        Parameters
+        ----------
+        state : dict
+            As `init` and `step` leave it, in a file that may be damaged.
+        machine : Machine
+            What the solver moves, as the checkpoint has it.
+        context : Context
+            The run.
+
+        Raises
+        ------
+        ValueError
+            If a value is missing, of the wrong type or out of range.
+        """
+        first = self.init(context)
+        if not isinstance(state, dict) or state.keys() != first.keys():
+            raise ValueError(f"{self.name} does not know this state: {state}")
+        for name, value in state.items():
+            check_stored(name, value, first[name])
+
+
+def check_stored(name: str, value: Any, like: Any) -> None:
+    """Refuse a value of a solver's state that is not of the kind of its first one.
+
+    Parameters
+    ----------
+    name : str
+        Its name, for the message.
+    value : object
+        What a checkpoint has.
+    like : bool, int, float or None
+        The value before the first pass; None stands for a number that is not known yet.
+    """
+    if isinstance(like, bool):
+        if isinstance(value, bool):
+            return
+        raise ValueError(f"{name} is {value!r}; expected true or false")
+    if value is None and like is None:
+        return
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(like, int):
+        if not number or not isinstance(value, int) or not 0 <= value < 2**53:
+            raise ValueError(f"{name} is {str(value)[:40]}; expected a whole number from 0 on")
+    elif not number or not abs(value) < 1e300:
+        raise ValueError(f"{name} is {str(value)[:40]}; expected a finite number")
 
 
 @dataclass

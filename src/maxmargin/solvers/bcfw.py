@@ -26,11 +26,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._native import Engine, PassOptions, Primal, Problem, aligned_array
+from maxmargin._native import (
+    Engine,
+    PassOptions,
+    Primal,
+    Problem,
+    PythonProblem,
+    aligned_array,
+)
 from maxmargin.regularizers import L2, Regularizer
 from maxmargin.solvers.auto import check_choice, check_whole
 from maxmargin.solvers.base import Context, Machine, Solver, Step
-from maxmargin.solvers.primal import read_array
+from maxmargin.solvers.primal import MISSED, read_array
 
 __all__ = ["BCFW"]
 
@@ -42,6 +49,7 @@ class AveragedEngine(Engine):
         super().__init__(problem, C, single=single, factored=False)
         self._problem = problem
         self._averaged: NDArray[Any] | None = None
+        self._missed: int | None = None
 
     @property
     def weights(self) -> Any:
@@ -64,7 +72,28 @@ class AveragedEngine(Engine):
         """Σ max F under the average."""
         look = Primal(self._problem, self.weights.dtype == np.float32)
         look.weights[:] = self.weights
+        if isinstance(self._problem, PythonProblem):  # whose argmax may miss what is kept
+            return self._hinge_with_kept(look, threads)
         return look.exact_hinge(threads) if exact else look.hinge(threads).hinge
+
+    def _hinge_with_kept(self, look: Primal, threads: int) -> float:
+        """Σ max F over the oracle's answers and the planes kept."""
+        look.exact_hinge(threads)
+        slacks = look.slacks()
+        example, loss, _, indptr, indices, values = self.planes()
+        score = np.append(values * self.weights[indices], 0.0)
+        size = np.add.reduceat(np.abs(score), indptr[:-1]) if len(loss) else np.zeros(0)
+        margin = np.add.reduceat(score, indptr[:-1]) if len(loss) else np.zeros(0)
+        empty = np.diff(indptr) == 0
+        margin[empty], size[empty] = 0.0, 0.0
+        known, scale = np.zeros(len(slacks)), np.zeros(len(slacks))
+        np.maximum.at(known, example, loss - margin)
+        np.maximum.at(scale, example, loss + size)
+        more = look.example_weights * (known - slacks)
+        self._missed = None
+        if (more > MISSED * look.example_weights * scale).any():
+            self._missed = int(np.argmax(more))
+        return float(look.example_weights @ np.maximum(slacks, known))
 
     def objective(self, threads: int = 1) -> float:
         """Return the primal at `weights`."""
@@ -75,22 +104,29 @@ class AveragedEngine(Engine):
     def certify(self, threads: int = 1) -> tuple[float, float]:
         """Return the primal of `weights` and the dual of the multipliers, from scratch."""
         primal, dual = super().certify(threads)
+        self._missed = super().missed
         if self._averaged is None:
             return primal, dual
         return L2().penalty(self.weights) + self.C * self._hinge(threads, exact=True), dual
 
+    @property
+    def missed(self) -> int | None:
+        """Where argmax missed a better output in the last certificate."""
+        return self._missed
+
     def state(self) -> dict[str, Any]:
-        """Return arrays for a checkpoint; the average starts anew when a run is resumed."""
+        """Return arrays for a checkpoint: those of the engine, its average among them."""
         more = {} if self._averaged is None else {"averaged": np.array(self._averaged)}
         return {**super().state(), **more}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
-        averaged = state.get("averaged")
-        if averaged is not None:
+        averaged = None
+        if "averaged" in state or "visits" in state:
             averaged = read_array(state, "averaged", super().weights.size)
+            read_array(state, "visits", 1)
         super().restore(state)
-        self.start_average()
+        self._averaged = None
         if averaged is not None:
             self.take_average()
             self.weights[:] = averaged

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from maxmargin._native import PlaneStore, Problem, SweepResult, aligned_array, blend
 from maxmargin.regularizers import Regularizer
-from maxmargin.solvers.primal import PrimalMachine, read_array
+from maxmargin.solvers.primal import READ, PrimalMachine, read_array
 
 __all__ = ["BundleMachine"]
 
@@ -90,7 +90,9 @@ class BundleMachine(PrimalMachine):
     def look(self, threads: int, seconds: float | None, square: float) -> tuple[SweepResult, float]:
         """Ask the oracle at the present iterate, whose ‖w‖² is given; return its primal too."""
         result = self.primal.find(threads, seconds)
-        return result, math.nan if result.interrupted else 0.5 * square + self.C * result.hinge
+        if result.interrupted:
+            return result, math.nan
+        return result, 0.5 * square + self.C * self.at_least(result.hinge)
 
     def keep(self, primal: float) -> None:
         """Make the present iterate the centre if its primal is the lowest."""
@@ -123,11 +125,22 @@ class BundleMachine(PrimalMachine):
         self.idle = np.concatenate([self.idle, np.zeros(groups, np.int64)])
         self.n_planes = len(self.store)
 
-    def relaxed_hinge(self) -> float:
-        """Return Σ_G max(0, max_p l_p - w·a_p) at the present iterate."""
+    def relaxed_hinge(self, w: NDArray[Any] | None = None) -> float:
+        """Return Σ_G max(0, max_p l_p - w·a_p) at the present iterate, or at another w."""
         slack = np.zeros(self.groups)
-        np.maximum.at(slack, self.group, self.loss - self.store.multiply(self.primal.weights))
+        w = self.primal.weights if w is None else w
+        np.maximum.at(slack, self.group, self.loss - self.store.multiply(w))
         return float(slack.sum())
+
+    def revise(self) -> None:
+        """Raise the primal of the centre to what the planes know by now, if argmax missed it."""
+        if not self.exact_oracle and self.shown is not None and self.n_planes:
+            least = self.regularizer.penalty(self.shown) + self.C * self.relaxed_hinge(self.shown)
+            self.best = max(self.best, least)
+
+    def known_hinge(self) -> float:
+        """Return what the planes kept say of Σ weight_i max F_i at the last iterate."""
+        return self.relaxed_hinge() if self.n_planes else 0.0
 
     # ---- the program's side ----
 
@@ -213,7 +226,7 @@ class BundleMachine(PrimalMachine):
             "cache_codes": codes,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def _read(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         dtype, n = self.target.dtype, self.target.size
         group, idle = (
@@ -237,6 +250,8 @@ class BundleMachine(PrimalMachine):
             len(indptr) == planes + 1
             and len(idle) == planes
             and 0 <= groups < 2**20
+            and (groups > 0 or planes == 0)
+            and (loss >= 0).all()
             and ((group >= 0) & (group < max(groups, 1))).all()
             and (alpha >= 0).all()
             and (np.bincount(group, alpha, 1) <= self.C * (1 + 1e-9)).all()
@@ -247,7 +262,7 @@ class BundleMachine(PrimalMachine):
         store = PlaneStore(n, self.single)
         store.add(indptr, indices.astype(np.uint32), values)
         self.primal.restore_cache(*cache)
-        super().restore(state)
+        super()._read(state)
         self.store, self.n_planes, self.groups = store, planes, groups
         self.alpha, self.loss, self.group, self.idle = alpha, loss, group.astype(np.uint32), idle
         self.target[:] = target
@@ -255,3 +270,14 @@ class BundleMachine(PrimalMachine):
         if shown is not None:
             self.shown, self.best = aligned_array(n, self.single), best
             self.shown[:] = shown
+
+    def _check_read(self) -> None:
+        """Refuse, too, a primal of the centre that is not its own, or a bound that planes deny."""
+        super()._check_read()
+        if self.shown is not None and self.exact_oracle:
+            with self._shown():
+                primal = self.regularizer.penalty(self.shown) + self.C * self.primal.hinge(1).hinge
+            if not abs(self.best - primal) <= 10 * READ * primal:
+                raise ValueError(
+                    f"the checkpoint's lowest primal is {self.best:g}; its weights have {primal:g}"
+                )

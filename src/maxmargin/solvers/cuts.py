@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from maxmargin._native import Problem, SweepResult
 from maxmargin.regularizers import Regularizer
 from maxmargin.solvers.base import Context, PassTotals, Step
-from maxmargin.solvers.primal import PrimalMachine, PrimalSolver, read_array
+from maxmargin.solvers.primal import MISSED, PrimalMachine, PrimalSolver, read_array
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -104,6 +104,20 @@ class CutMachine(PrimalMachine):
         np.maximum.at(xi, self.example, self.loss - self.rows @ w)
         return xi
 
+    def known_hinge(self) -> float:
+        """Return Σ weight_i ξ_i under the planes kept, at the last iterate."""
+        return float(self.share @ self.slacks(self.primal.weights[self.columns]))
+
+    def missed_slacks(self, slacks: NDArray[np.float64]) -> tuple[float, int | None]:
+        """Tell what the oracle missed at the last iterate; see `PrimalMachine`."""
+        w = self.primal.weights[self.columns]
+        scale = np.zeros(self.n_examples)
+        np.maximum.at(scale, self.example, self.loss + abs(self.rows) @ np.abs(w))
+        more = self.share * (self.slacks(w) - slacks)
+        more[more <= self.share * MISSED * scale] = 0
+        example = int(np.argmax(more))
+        return float(more.sum()), example if more[example] > 0 else None
+
     def take(self, w: NDArray[np.float64], alpha: NDArray[np.float64]) -> float:
         """Take weights (over the columns) and multipliers; return by how much the bound rose."""
         full = np.zeros_like(self.primal.weights)
@@ -128,7 +142,7 @@ class CutMachine(PrimalMachine):
             "values": self.rows.data,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def _read(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         example, indptr, indices = (
             read_array(state, name, kinds="iu").astype(np.int64)
@@ -144,10 +158,12 @@ class CutMachine(PrimalMachine):
             and (np.diff(indptr) >= 0).all()
             and ((example >= 0) & (example < self.n_examples)).all()
             and ((indices >= 0) & (indices < len(self.primal.weights))).all()
+            and (loss >= 0).all()
+            and (alpha >= 0).all()
         )
         if not fits:
             raise ValueError("the checkpoint does not fit this problem: its planes are damaged")
-        super().restore(state)
+        super()._read(state)
         self._set(example, loss, indptr, indices, values)
         self.alpha = alpha
 
@@ -184,7 +200,8 @@ class CutSolver(PrimalSolver):
         if result.interrupted:
             totals = PassTotals(math.nan, gain, result.oracle_calls, interrupted=True)
             return Step("collect", totals)
-        primal = engine.regularizer.penalty(engine.weights) + engine.C * result.hinge
+        hinge = engine.at_least(result.hinge)
+        primal = engine.regularizer.penalty(engine.weights) + engine.C * hinge
         totals = PassTotals(primal - engine.bound, gain, result.oracle_calls)
         reason = f"no plane is violated by {self.epsilon:g}"
         return Step("collect", totals, engine.solved and self.done(added), reason)

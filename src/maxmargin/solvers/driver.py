@@ -38,6 +38,7 @@ from maxmargin.solvers.base import (
     RunState,
     Solver,
     Step,
+    check_stored,
     relative_gap,
 )
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
@@ -50,6 +51,7 @@ from maxmargin.solvers.ending import (
     was_interrupted,
 )
 from maxmargin.solvers.interrupts import HeldInterrupt
+from maxmargin.solvers.ownership import one_at_a_time
 
 __all__ = [
     "Callback",
@@ -136,6 +138,7 @@ class SolveResult:
         return was_interrupted(self.stop_reason)
 
 
+@one_at_a_time
 def solve(
     problem: Problem,
     solver: Solver,
@@ -210,6 +213,8 @@ def solve(
         If an argument is out of range.
     NotCompatibleError
         If problem, solver and regulariser do not go together.
+    InUseError
+        If another training goes on with `engine`.
     FloatingPointError
         If the objective stops being finite.
 
@@ -312,7 +317,8 @@ def solve(
         if held.came and not run.interrupted:
             run.interrupt()
         certificate = make_certificate(engine, primal, dual, problem.n_examples)
-        if certificate.gap <= gap or not run.by_gap or run.own or run.interrupted:
+        given_up = run.own or run.interrupted or certificate.missed is not None
+        if certificate.gap <= gap or not run.by_gap or given_up:
             break
         # The last pass found the gap small enough; the certificate says that it is not.
         if len(run.history) >= max_passes:
@@ -328,11 +334,13 @@ def solve(
             break
         run.go_on(dual)
     converged, reason = ending(certificate, gap, cause=run.cause, own=run.own)
-    if warn and not converged and not run.interrupted:
+    if warn and not converged and (certificate.missed is not None or not run.interrupted):
         from maxmargin.errors import ConvergenceWarning
 
         warnings.warn(
-            not_reached(certificate, reason, gap), ConvergenceWarning, stacklevel=2
+            not_reached(certificate, reason, gap),
+            ConvergenceWarning,
+            stacklevel=3,  # one_at_a_time stands between
         )
     run.mark_final(primal, dual)
     return SolveResult(
@@ -367,7 +375,10 @@ def make_certificate(
     """
     unsure = getattr(engine, "unsure", 0.0)
     approximate = unsure > 1e-6 * max(primal / (engine.C * n_examples), 1e-12)
-    return Certificate(primal, dual, engine.C, n_examples, approximate)
+    missed = _missed(engine, primal, dual)
+    return Certificate(
+        primal, dual, engine.C, n_examples, approximate or missed is not None, missed
+    )
 
 
 def require_learned(result: SolveResult) -> None:
@@ -390,6 +401,17 @@ def require_learned(result: SolveResult) -> None:
     if result.interrupted:
         raise KeyboardInterrupt
     raise NothingLearnedError(nothing_learned(result.certificate, result.stop_reason))
+
+
+def _missed(engine: Machine, primal: float, dual: float) -> int | None:
+    """Return an example whose argmax is known to have missed a better output, or None.
+
+    No model has a primal below the dual: where that seems to be so, an argmax missed something.
+    """
+    missed: int | None = getattr(engine, "missed", None)
+    if missed is None and dual > primal + 1e-6 * abs(primal) + 1e-12:
+        return Certificate.UNKNOWN
+    return missed
 
 
 def copy_weights(engine: Machine) -> np.ndarray[Any, Any]:
@@ -465,13 +487,19 @@ class _Run:
         )
 
     def restore(self, state: RunState) -> None:
-        if state.solver.keys() != self.solver_state.keys():
-            raise ValueError(f"{self.solver.name} does not know this state: {state.solver}")
+        self.solver.check_state(state.solver, self.engine, self.context)
+        check_stored("seconds", state.seconds, 0.0)
+        check_stored("oracle_calls", state.oracle_calls, 0)
+        dual, counted = float(state.dual), self.engine.dual()
+        # (With a cost-to-move of β the one counted from passes lags behind.)
+        wrong = not abs(dual - counted) <= 0.01 * max(abs(counted), 1e-6)
+        if not math.isfinite(dual) or (wrong and self.solver.nu == 0):
+            raise ValueError(f"the dual is {dual:g} there, and {counted:g} by what else is there")
         self.solver_state = state.solver
         self.context.rng.bit_generator.state = state.rng
-        self.context.dual = float(state.dual)
+        self.context.dual = dual
         self.seconds = float(state.seconds)
-        self.oracle_calls = int(state.oracle_calls)
+        self.oracle_calls = state.oracle_calls
         self.history = History.from_dicts(state.history)
 
     def go_on(self, dual: float) -> None:

@@ -55,6 +55,10 @@ def ending(certificate: Certificate, asked: float, *, cause: str = "", own: str 
         The reason names what ended the passes, the gap if it was reached, and the solver's own
         criterion if it holds.
     """
+    if certificate.missed is not None:  # whatever the gap says, nothing is proven
+        would = own or (f"gap {certificate.gap:.3g}" if certificate.gap <= asked else "")
+        but = f"{would}, but argmax missed a better output" if would else ""
+        return Ending(False, "; ".join(filter(None, (cause, but or "argmax missed an output"))))
     within = certificate.gap <= asked
     reached = f"gap {certificate.gap:.3g} <= {asked:g}" if within else ""
     return Ending(within or bool(own), "; ".join(filter(None, (cause, reached, own))))
@@ -110,6 +114,8 @@ def certificate_line(certificate: Certificate, passes: int, reason: str, asked: 
     str
         Objective, bound, gap and the reason.
     """
+    if certificate.missed is not None:
+        return f"{certificate} ({passes} passes; {reason})"
     oracle = ", with an approximate oracle" if certificate.approximate else ""
     return (
         f"primal {certificate.primal:.6g}, dual {certificate.dual:.6g}: within "
@@ -120,6 +126,8 @@ def certificate_line(certificate: Certificate, passes: int, reason: str, asked: 
 
 def not_reached(certificate: Certificate, reason: str, asked: float) -> str:
     """Return the warning about a training that did not converge."""
+    if certificate.missed is not None:
+        return f"training ended with a model of unknown quality ({reason}): {certificate}"
     return (
         f"training stopped before the gap was reached ({reason}): primal "
         f"{certificate.primal:.6g}, dual {certificate.dual:.6g}: within "

@@ -131,6 +131,16 @@ class OneSlack(PrimalSolver):
         """Return the state before the first pass."""
         return {"share": 0.3, "mu": self.mu, "found": 0.0, "left": 0}
 
+    def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
+        """Refuse a state that no run can have had."""
+        super().check_state(state, machine, context)
+        if not 0 < state["share"] <= 1 or not 0 <= state["mu"] <= max(self.mu, 1e3):
+            raise ValueError(f"share is {state['share']} and mu {state['mu']}, out of range")
+        if machine.groups not in (0, self._groups(machine)):
+            raise ValueError(
+                f"the planes are of {machine.groups} groups; expected {self._groups(machine)}"
+            )
+
     def step(self, engine: BundleMachine, state: dict[str, Any], context: Context) -> Step:
         """Make one iteration of the loop of Algorithm 3 (lines 3-7)."""
         begin, left = time.perf_counter(), context.seconds_left
@@ -174,6 +184,7 @@ class OneSlack(PrimalSolver):
             engine.aim_near(state["mu"], self._tolerance(engine))
         else:
             engine.aim()
+        engine.revise()
         gap = engine.best - engine.bound
         if gap <= context.gap * engine.best:
             state["left"] = 0  # the end is the oracle's to find

@@ -15,12 +15,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._native import Primal, Problem
+from maxmargin._native import Primal, Problem, PythonProblem
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import Regularizer
-from maxmargin.solvers.base import Machine, Solver
+from maxmargin.solvers.base import Certificate, Machine, Solver
 
 __all__ = ["PrimalMachine", "PrimalSolver", "read_array"]
+
+#: An output is missed if it is better than what was found by more than this share: less may be the
+#: rounding of a user's argmax that computes with 4-byte numbers.
+MISSED = 1e-6
+
+#: By how much sums of a checkpoint, of 4-byte numbers, may contradict the oracle.
+READ = 1e-4
 
 
 class PrimalMachine:
@@ -52,6 +59,8 @@ class PrimalMachine:
         self.primal = Primal(problem, single, rescale)
         self.rescale = rescale
         self.unsure = 0.0  # by how much an oracle may have missed its best output, when certified
+        self.missed: int | None = None  # where it did miss a better one, when certified
+        self.exact_oracle = not isinstance(problem, PythonProblem)
         self.C = C
         self.regularizer = regularizer
         self.bound = 0.0  # all multipliers on the truths
@@ -95,11 +104,42 @@ class PrimalMachine:
         self.bound += gain
         return gain
 
+    def known_hinge(self) -> float:
+        """Return a lower bound of Σ weight_i max F_i at the last iterate, from what is kept.
+
+        An exact oracle never finds less; a user's may.
+        """
+        return 0.0
+
+    def at_least(self, hinge: float) -> float:
+        """Return the Σ weight_i max F_i that a user's oracle found, or more if more is known."""
+        return hinge if self.exact_oracle else max(hinge, self.known_hinge())
+
+    def missed_slacks(self, slacks: NDArray[np.float64]) -> tuple[float, int | None]:
+        """Tell what the oracle missed at the last iterate.
+
+        Parameters
+        ----------
+        slacks : array of shape (n_examples,)
+            What it found.
+
+        Returns
+        -------
+        tuple of float and int or None
+            By how much more the sum of the slacks is, and an example where that is so.
+        """
+        found = float(self.primal.example_weights @ slacks)
+        more = self.known_hinge() - found
+        if more > MISSED * (abs(found) + abs(self.known_hinge())):
+            return more, Certificate.UNKNOWN
+        return 0.0, None
+
     def objective(self, threads: int = 1) -> float:
         """Return the primal at `weights`."""
         with self._shown():
-            hinge = self.primal.hinge(threads).hinge
-        return self.regularizer.penalty(self.weights) + self.C * hinge
+            hinge = self.at_least(self.primal.hinge(threads).hinge)
+        primal = self.regularizer.penalty(self.weights) + self.C * hinge
+        return primal if self.exact_oracle else max(primal, self.bound)
 
     def dual(self) -> float:
         """Return the best lower bound so far."""
@@ -113,8 +153,15 @@ class PrimalMachine:
         """Return the primal of any weights, in 8-byte arithmetic."""
         with self._shown(weights):
             hinge = self.primal.exact_hinge(threads)
-        self.unsure = self.primal.unsure
-        return self.regularizer.penalty(weights) + self.C * hinge
+            self.unsure, self.missed = self.primal.unsure, None
+            if not self.exact_oracle:
+                more, self.missed = self.missed_slacks(self.primal.slacks())
+                hinge += more
+        primal = self.regularizer.penalty(weights) + self.C * hinge
+        if not self.exact_oracle and self.bound > primal * (1 + MISSED):
+            # No primal is below the bound, which outputs that are not kept have proven.
+            primal, self.missed = self.bound, Certificate.UNKNOWN
+        return primal
 
     def size(self) -> dict[str, int]:
         """Return how much is kept."""
@@ -125,9 +172,37 @@ class PrimalMachine:
         return {**self.primal.state(), "bound": np.array([self.bound])}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Undo `state`."""
+        """Undo `state`; a ValueError where it cannot be true."""
+        self._read(state)
+        self._check_read()
+
+    def _read(self, state: dict[str, Any]) -> None:
+        """Take arrays of a checkpoint, each checked by itself."""
         self.bound = float(read_array(state, "bound", 1)[0])
         self.primal.restore(state)
+
+    def _check_read(self) -> None:
+        """Refuse bounds and sums that contradict what the oracle finds at the weights.
+
+        They cannot be computed anew, as the outputs they come from are not kept. But no bound is
+        above a primal, and no mean of planes above what the oracle finds.
+        """
+        if not self.exact_oracle:
+            return  # whose own answers may contradict it
+        with self._shown():
+            hinge = self.primal.exact_hinge(1)
+            missed, _ = self.missed_slacks(self.primal.slacks())
+        primal = self.regularizer.penalty(self.weights) + self.C * hinge
+        if not 0 <= self.bound <= primal * (1 + READ):
+            raise ValueError(
+                f"the checkpoint's bound is {self.bound:g}; expected at most {primal:g}, the "
+                "primal of its weights"
+            )
+        if self.C * missed > READ * primal:
+            raise ValueError(
+                "the checkpoint's planes are damaged: their loss is above what the oracle finds"
+            )
+
 
     def solves(self, problem: Problem) -> bool:
         """Whether it was made for this problem."""

@@ -48,6 +48,14 @@ __all__ = ["SAP"]
 SCHEDULES = ("auto", "paper", "batch")
 
 
+class ScheduleDefault(float):
+    """A number that nobody asked for: what the schedule has where ``mu`` or ``nu`` is None.
+
+    ``dataclasses.replace`` hands the attributes of the old solver to the new one. By its type the
+    new one knows that this one belongs to the old schedule.
+    """
+
+
 @dataclass(frozen=True)
 class SAP(AutoSchedule):
     """Sequential alternating proximal method.
@@ -94,8 +102,9 @@ class SAP(AutoSchedule):
         super().__post_init__()
         check_choice("schedule", self.schedule, SCHEDULES)
         for name in ("mu", "nu"):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, 0.0 if self.schedule == "auto" else 1e-3)
+            if getattr(self, name) is None or isinstance(getattr(self, name), ScheduleDefault):
+                default = ScheduleDefault(0.0 if self.schedule == "auto" else 1e-3)
+                object.__setattr__(self, name, default)
         check_not_negative(self, "mu", "nu", "theta", "theta_inner", "settled")
         check_whole(self, alpha_passes=1)
 

@@ -38,7 +38,7 @@ from maxmargin._native import Problem, SubgradientOptions, aligned_array
 from maxmargin.regularizers import L2, L1Ball, Regularizer
 from maxmargin.solvers.auto import check_choice, check_whole
 from maxmargin.solvers.base import Context, PassTotals, Step
-from maxmargin.solvers.primal import PrimalMachine, PrimalSolver, read_array
+from maxmargin.solvers.primal import READ, PrimalMachine, PrimalSolver, read_array
 
 __all__ = ["Subgradient"]
 
@@ -63,6 +63,10 @@ class SubgradientMachine(PrimalMachine):
         self.mean_loss += share * (loss - self.mean_loss)
         return self.offer(self.C * self.mean, self.C * self.mean_loss)
 
+    def known_hinge(self) -> float:
+        """Return what the mean plane says of Σ weight_i max F_i at the last iterate."""
+        return self.mean_loss - float(self.mean @ self.primal.weights)
+
     def take_average(self) -> None:
         """Take note of the present average."""
         if self.shown is None:
@@ -77,17 +81,28 @@ class SubgradientMachine(PrimalMachine):
             more["averaged"] = np.array(self.shown)
         return {**super().state(), **more}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def _read(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         n = len(self.mean)
         mean, loss = read_array(state, "mean", n), read_array(state, "mean_loss", 1)
         averaged = read_array(state, "averaged", n) if "averaged" in state else None
-        super().restore(state)
+        super()._read(state)
         self.mean[:], self.mean_loss = mean, float(loss[0])
         self.shown = None
         if averaged is not None:
             self.take_average()
             self.weights[:] = averaged
+
+    def _check_read(self) -> None:
+        """Refuse a mean plane, too, whose bound is above the primal or above the stored one."""
+        stored = self.bound
+        self.offer(self.C * self.mean, self.C * self.mean_loss)
+        super()._check_read()
+        if stored < self.bound * (1 - READ):
+            raise ValueError(
+                f"the checkpoint's bound is {stored:g}; its planes have {self.bound:g}"
+            )
+        self.bound = stored
 
 
 @dataclass(frozen=True)
@@ -139,6 +154,12 @@ class Subgradient(PrimalSolver):
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""
         return {"eta": None, "done": 0, "passes": 0}
+
+    def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
+        """Refuse a state that no run can have had."""
+        super().check_state(state, machine, context)
+        if state["eta"] is not None:
+            self._options(machine, state["eta"], context.n_examples)  # refuses what is out of range
 
     def step(self, engine: SubgradientMachine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass over the examples."""

@@ -228,7 +228,13 @@ class Chain(Structure):
         self.learn(X, Y)
 
     def prepare_problem(
-        self, X: Any, Y: Any, token_weight: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        Y: Any,
+        token_weight: Any = None,
+        sample_weight: Any = None,
+        *,
+        dtype: Any = "float32",
     ) -> PreparedProblem:
         """Learn the features and labels and make the training problem, reading X once.
 
@@ -236,13 +242,15 @@ class Chain(Structure):
         ----------
         X, Y, token_weight, sample_weight
             As for `make_problem`.
+        dtype : "float32" or "float64"
+            As which values of sparse features and weights of tokens are kept.
 
         Returns
         -------
         PreparedProblem
             The native problem, and its parts.
         """
-        batch, codes = self.learn(X, Y)
+        batch, codes = self.learn(X, Y, dtype)
         parts = self._parts(batch, codes, token_weight, sample_weight)
         problem = self._problem(batch, parts)
         features = self.encoder.identity()
@@ -310,7 +318,7 @@ class Chain(Structure):
     def _problem(self, batch: EncodedBatch, parts: dict[str, Any]) -> _native.Problem:
         if self._kernel is None:
             return _native.ChainProblem(**parts)
-        kept = ("n_labels", "labels", "token_weight", "cost", "example_weight")
+        kept = ("n_labels", "labels", "token_weight", "token_weight64", "cost", "example_weight")
         problem = KernelProblem(batch, self._kernel, **{name: parts[name] for name in kept})
         self._n_kernel_tokens = problem.tokens.n_tokens
         return problem
@@ -320,7 +328,9 @@ class Chain(Structure):
         self._require_prepared()
         return self.encoder.transform(X if self._kernel is None else token_numbers(X, self._kernel))
 
-    def learn(self, X: Any, Y: Any) -> tuple[EncodedBatch, NDArray[np.int32]]:
+    def learn(
+        self, X: Any, Y: Any, dtype: Any = "float32"
+    ) -> tuple[EncodedBatch, NDArray[np.int32]]:
         """Learn the features of X and the labels of Y, and encode both.
 
         Parameters
@@ -329,6 +339,8 @@ class Chain(Structure):
             The training inputs.
         Y : list of label sequences or LabelCodes
             Their labels.
+        dtype : "float32" or "float64"
+            As which values of sparse features are kept, here and later.
 
         Returns
         -------
@@ -364,6 +376,7 @@ class Chain(Structure):
         cost = cost_matrix(self.loss_spec, classes)
         mask = allowed_mask(self.allowed, classes)
         encoder = self.encoder.fresh()
+        encoder.double = str(dtype) == "float64"
         batch = encoder.fit_transform(X if kernel is None else token_numbers(X, kernel))
         if kernel is not None:
             if batch.n_pair:
@@ -439,19 +452,24 @@ class Chain(Structure):
         sample_weight: Any = None,
     ) -> dict[str, Any]:
         """Arguments of a native ChainProblem."""
-        dense = batch.dense
+        dense, values = batch.dense, batch.values
         single = dense is not None and dense.dtype == np.float32
+        narrow = values is not None and values.dtype == np.float32
+        factor = token_weights(token_weight, batch.lengths)
+        double = self.encoder.double
         return {
             "n_labels": self.n_labels,
             "n_sparse": batch.n_sparse,
             "offsets": batch.offsets,
             "indptr": batch.indptr,
             "indices": batch.indices,
-            "values": batch.values,
+            "values": values if narrow else None,
+            "values64": None if narrow else values,
             "dense32": dense if single else None,
             "dense64": None if single else dense,
             "labels": codes,
-            "token_weight": token_weights(token_weight, batch.lengths),
+            "token_weight": None if double or factor is None else factor.astype(np.float32),
+            "token_weight64": factor if double else None,
             "cost": self._cost,
             "example_weight": sequence_weights(sample_weight, batch.n_sequences),
             "n_pair": batch.n_pair,

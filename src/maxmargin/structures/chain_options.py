@@ -154,8 +154,8 @@ _SCHEMES: dict[str, tuple[str, Callable[[str | None, str | None], bool]]] = {
 }
 
 
-def token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.float32] | None:
-    """Return the weights of all tokens one after the other, checked."""
+def token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Return the weights of all tokens one after the other, checked: each fits a 4-byte float."""
     if token_weight is None:
         return None
     try:
@@ -174,8 +174,7 @@ def token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.f
             )
     flat = np.concatenate(rows)
     with np.errstate(over="ignore"):  # what does not fit is found and named below
-        weights = flat.astype(np.float32)
-    wrong = ~np.isfinite(weights) | (weights < 0)
+        wrong = ~np.isfinite(flat.astype(np.float32)) | (flat < 0)
     if wrong.any():
         k = int(np.argmax(wrong))
         offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -184,7 +183,7 @@ def token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.f
             f"token_weight of sequence {i}, token {k - int(offsets[i])} is {flat[k]}; expected a "
             "finite number that is not negative"
         )
-    return weights
+    return flat
 
 
 def sequence_weights(sample_weight: Any, n_sequences: int) -> NDArray[np.float64] | None:
