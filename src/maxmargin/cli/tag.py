@@ -158,21 +158,20 @@ def _opened(path: str) -> Any:
 
 def _tables(stream: BinaryIO, options: argparse.Namespace) -> Iterator[ColumnTable | bytes]:
     """Cut a stream into tables of whole sequences, as large as what has come in."""
+    from maxmargin.errors import EmptyFileError
     from maxmargin.io.columns import parse_columns
+    from maxmargin.io.stream import SequenceCutter
     from maxmargin.io.text import name_of
 
     source = name_of(options.file)
     separator, n_columns, line = options.separator, 0, 1
-    rest = b""
+    cutter = SequenceCutter()
     while True:
         # A pipe gives what it has, without waiting for more.
         chunk = stream.read1(CHUNK) if hasattr(stream, "read1") else stream.read(CHUNK)
-        ends = not chunk
-        rest += chunk
-        cut = len(rest) if ends else _last_sequence_end(rest)
-        if cut:
-            piece, rest = rest[:cut], rest[cut:]
-            if _holds_tokens(piece, options.comments):
+        piece = cutter.add(chunk) if chunk else cutter.rest()
+        if piece:
+            try:
                 table = parse_columns(
                     piece,
                     source,
@@ -181,26 +180,14 @@ def _tables(stream: BinaryIO, options: argparse.Namespace) -> Iterator[ColumnTab
                     n_columns=n_columns,
                     first_line=line,
                 )
+            except EmptyFileError:  # blank lines and comments only
+                yield piece
+            else:
                 separator, n_columns = table.native.separator, table.n_columns
                 yield table
-            else:
-                yield piece
             line += piece.count(b"\n")
-        if ends:
+        if not chunk:
             return
-
-
-def _last_sequence_end(text: bytes) -> int:
-    """Where the last sequence ends that surely is complete: behind the last blank line."""
-    ends = ((text.rfind(mark), len(mark)) for mark in (b"\n\n", b"\n\r\n"))
-    return max(at + length if at >= 0 else 0 for at, length in ends)
-
-
-def _holds_tokens(piece: bytes, comment: str | None) -> bool:
-    mark = comment.encode() if comment else None
-    return any(
-        line.strip() and not (mark and line.startswith(mark)) for line in piece.split(b"\n")
-    )
 
 
 def _columns(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:
