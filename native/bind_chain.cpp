@@ -94,7 +94,7 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
   if (example_weight) {
     require(example_weight->shape(0) == data_.size(), "example weights must have one entry per sequence");
     for (std::size_t i = 0; i < data_.size(); ++i) {
-      require(example_weight->data()[i] >= 0.0 && example_weight->data()[i] <= 1e30, "the weight of a sequence is negative or not finite");
+      require(example_weight->data()[i] >= 0.0 && example_weight->data()[i] <= kMaxValue, "the weight of a sequence is negative or above 1e12");
     }
     data_.example_weight = example_weight->data();
     keep(*example_weight);

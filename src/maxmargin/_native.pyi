@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
+MAX_VALUE: float
+
 class Vocabulary:
     def __init__(self, max_size: int = 4294967295) -> None: ...
     @staticmethod

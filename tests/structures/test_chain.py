@@ -172,6 +172,7 @@ def test_problem_of_known_features_and_labels():
         ([[1, 1, 1], [1, -2.0], [1]], r"sequence 1, token 1 is -2\.0"),
         ([[1, 1, 1], [np.nan, 1], [1]], "sequence 1, token 0 is nan"),
         ([[1, 1, 1], [1, 1], [1e300]], r"sequence 2, token 0 is 1e\+300"),
+        ([[1, 1, 1], [1, 2e12], [1]], r"sequence 1, token 1 is 2.* from 0 to 1e12$"),
         ([["a", 1, 1], [1, 1], [1]], "list of lists of numbers"),
         (3, "list of lists of numbers"),
     ],

@@ -131,7 +131,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(name, "out of memory" if text in ("", "std::bad_alloc") else text, 2)
     except OSError as error:
         return _fail(name, _describe(error), 2)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, FloatingPointError) as error:
+        # A FloatingPointError is the driver's: numbers of the input, or C, are too large.
         return _fail(name, str(error), 2)
     except Exception as error:
         if os.environ.get("MAXMARGIN_DEBUG"):

@@ -114,7 +114,7 @@ def _tagged(
 ) -> Iterator[tuple[bytes, int, int]]:
     """Yield the output piece by piece, with the numbers of sequences and tokens in it."""
     if options.format == "conll":
-        with _opened(options.file) as stream:
+        with _opened(options.file, options.max_inflated) as stream:
             for table in _tables(stream, options):
                 if isinstance(table, bytes):  # blank lines and comments only
                     yield table, 0, 0
@@ -134,7 +134,7 @@ def _tagged(
     yield _labels_only(model, batch, options), batch.n_sequences, batch.n_tokens
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str, max_inflated: int | None) -> Any:
     """Open a file for reading bytes as they come; gzip is recognised."""
     import contextlib
     from pathlib import Path
@@ -153,7 +153,7 @@ def _opened(path: str) -> Any:
 
     from maxmargin.io.text import read_bytes
 
-    return io.BytesIO(read_bytes(path))
+    return io.BytesIO(read_bytes(path, max_inflated=max_inflated))
 
 
 def _tables(stream: BinaryIO, options: argparse.Namespace) -> Iterator[ColumnTable | bytes]:
