@@ -195,11 +195,18 @@ class ChainProblem(Problem):
         transition: NDArray[np.uint8] | None = None,
         start: NDArray[np.uint8] | None = None,
         end: NDArray[np.uint8] | None = None,
+        table_bytes: int = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
     def score(
-        self, weights: Weights, labels: NDArray[np.int32], threads: int = 1
+        self,
+        weights: Weights,
+        labels: NDArray[np.int32],
+        threads: int = 1,
+        table_bytes: int = ...,
     ) -> NDArray[np.float64]: ...
-    def max_marginals(self, weights: Weights, threads: int = 1) -> NDArray[np.float64]: ...
+    def max_marginals(
+        self, weights: Weights, threads: int = 1, table_bytes: int = ...
+    ) -> NDArray[np.float64]: ...
     def kbest(
         self,
         weights: Weights,
@@ -208,6 +215,7 @@ class ChainProblem(Problem):
         transition: NDArray[np.uint8] | None = None,
         start: NDArray[np.uint8] | None = None,
         end: NDArray[np.uint8] | None = None,
+        table_bytes: int = ...,
     ) -> list[list[tuple[float, NDArray[np.int32]]]]: ...
     def hinge(self, weights: Weights, threads: int = 1) -> float: ...
     def gather(self, weights: Weights) -> float: ...
