@@ -28,6 +28,7 @@ from maxmargin.features import (
     encode_labels,
 )
 from maxmargin.features.template_encoder import TemplateEncoder
+from maxmargin.memory import require_memory
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain_options import (
     allowed_mask,
@@ -437,6 +438,8 @@ class Chain(Structure):
         sample_weight: Any = None,
     ) -> dict[str, Any]:
         """Arguments of a native ChainProblem."""
+        if codes is not None:
+            self._require_trainable(batch)
         dense = batch.dense
         single = dense is not None and dense.dtype == np.float32
         return {
@@ -456,6 +459,24 @@ class Chain(Structure):
             "pair_indptr": batch.pair_indptr,
             "pair_indices": batch.pair_indices,
         }
+
+    def _require_trainable(self, batch: EncodedBatch) -> None:
+        """Refuse a sequence whose tables do not fit, before the system ends the process."""
+        lengths = batch.lengths
+        i = int(np.argmax(lengths))
+        n, begin = int(lengths[i]), int(batch.offsets[i])
+        padded = _native.padded_labels(self.n_labels, True)
+        # Scores and forward scores with room to grow, the transitions into each token where they
+        # differ, codes and cells of a plane, and twice the features of its tokens.
+        a_token = 10 * padded + 64 + (4 * padded * self.n_labels if batch.n_pair else 0)
+        features = 0 if batch.indptr is None else int(batch.indptr[begin + n] - batch.indptr[begin])
+        needed = n * a_token + 8 * features
+        if needed > 1_000_000:  # of less, no system runs short
+            require_memory(
+                f"training on sequence {i}, of {n} tokens and {self.n_labels} labels,",
+                needed,
+                advice="cut it into shorter sequences",
+            )
 
     # --- sizes -----------------------------------------------------------------------------------
 
