@@ -201,10 +201,17 @@ class Chain final : public Structure<T> {
   bool grades(typename Base::Workspace& base, std::size_t i, const T* w, bool any, std::vector<typename Base::Grade>& out) const override {
     if (!offers_grades(any)) return false;
     Scratch& ws = static_cast<Scratch&>(base);
+    const std::size_t n = data_.length(i);
+    const double table = double(n) * (any ? 2.0 : double(n) + 1.0) * double(Lp_) * sizeof(T);
+    if (table > kMostGrades) {
+      throw BadInput("sequence " + std::to_string(i) + " has " + std::to_string(n) +
+                     " tokens: slack rescaling needs a table of tokens x tokens x labels, which would take " +
+                     std::to_string(std::size_t(table / 1e9)) +
+                     " GB; expected at most 8 GB. Cut it into shorter sequences, or rescale margins");
+    }
     load_all(ws, i, w);
     const Edges<T> edge = edges(w);
     load_steps(ws, i, edge, w + data_.row_pair() * Lp_);
-    const std::size_t n = data_.length(i);
     ws.table.fill(ws.S.data(), n, L_, Lp_, data_.labels + data_.offsets[i], [&](std::size_t t) { return into(ws, edge, t); },
                   edge.start, edge.end, any ? std::min<std::size_t>(n, 1) : n);
     out.clear();
@@ -1003,6 +1010,8 @@ class Chain final : public Structure<T> {
     }
     return grams_[i].get();
   }
+
+  static constexpr double kMostGrades = 8e9;  // bytes of the table of grades()
 
   // An entry of a sparse plane takes up to 4 slots of 24 bytes, a weight of an array 8 bytes.
   static constexpr std::size_t kSlotsPerWeight = 12;

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxmargin.features.batch import EncodedBatch, ragged_ranges
+from maxmargin.memory import require_memory
 from maxmargin.metrics import TagReport, evaluate_codes
 from maxmargin.regularizers import make_regularizer
 from maxmargin.solvers import SolveResult, make_solver, solve
@@ -226,6 +227,7 @@ def fit(
         The model.
     """
     watch = None if valid is None else Validation(chain, valid, options.threads, told)
+    require_memory(*chain.memory_needed(options.dtype))
     result = solve(
         problem,
         make_solver(options.solver),

@@ -521,6 +521,16 @@ def test_bad_files(capsys, tmp_path, kind):
     assert names(tmp_path) == ([] if content is None else ["bad.tsv"])
 
 
+def test_weights_that_do_not_fit_are_refused_in_advance(monkeypatch, capsys, data, model):
+    from maxmargin import memory
+
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2000)
+    message = refused(capsys, "train", data, "-m", model)
+    assert "error: the weights (" in message
+    assert "only 2.0 kB of memory are available" in message
+    assert not model.exists()
+
+
 def test_directories_and_names(capsys, data, tmp_path, model):
     assert f"{tmp_path}: is a directory" in refused(capsys, "train", tmp_path, "-m", model)
     named = write(tmp_path / "plain.gz", text(TRAIN))

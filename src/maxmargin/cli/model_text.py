@@ -378,7 +378,7 @@ def _comment(line: str) -> tuple[str, Any]:
             value = json.loads(text)
             if key.strip() != "labels" or isinstance(value, list):
                 return key.strip(), value
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter of JSON that is nested very deep
         pass
     raise _LineError(f"found the comment {line[:60]!r}; expected a name, a colon and JSON")
 
