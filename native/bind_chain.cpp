@@ -98,7 +98,7 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
   if (example_weight) {
     require(example_weight->shape(0) == data_.size(), "example weights must have one entry per sequence");
     for (std::size_t i = 0; i < data_.size(); ++i) {
-      require(example_weight->data()[i] >= 0.0 && example_weight->data()[i] <= 1e30, "the weight of a sequence is negative or not finite");
+      require(example_weight->data()[i] >= 0.0 && example_weight->data()[i] <= kMaxValue, "the weight of a sequence is negative or above 1e12");
     }
     data_.example_weight = example_weight->data();
     keep(*example_weight);
@@ -185,9 +185,9 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
   using T = typename Precision<Weights>::type;
   cls.def(
       "predict",
-      [](ChainProblem& problem, const Weights& weights, int threads, Mask transition, Mask start, Mask end) {
+      [](ChainProblem& problem, const Weights& weights, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
         const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights),
-                                      allowed_edges(problem, transition, start, end));
+                                      allowed_edges(problem, transition, start, end), table_bytes);
         std::vector<std::int32_t> labels(std::size_t(problem.data().offsets.back()));
         std::vector<double> scores(problem.n_examples());
         {
@@ -196,15 +196,16 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         }
         return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(scores)));
       },
-      "weights"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none());
+      "weights"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none(),
+      "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "score",
-      [](ChainProblem& problem, const Weights& weights, Array<std::int32_t> labels, int threads) {
+      [](ChainProblem& problem, const Weights& weights, Array<std::int32_t> labels, int threads, std::size_t table_bytes) {
         require(labels.shape(0) == std::size_t(problem.data().offsets.back()), "labels must have one entry per token");
         for (std::size_t t = 0; t < labels.shape(0); ++t) {
           require(labels.data()[t] >= 0 && std::size_t(labels.data()[t]) < problem.data().n_labels, "label code out of range");
         }
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {});
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {}, table_bytes);
         std::vector<double> scores(problem.n_examples());
         {
           nb::gil_scoped_release release;
@@ -212,11 +213,11 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         }
         return to_numpy(std::move(scores));
       },
-      "weights"_a, "labels"_a, "threads"_a = 1);
+      "weights"_a, "labels"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "max_marginals",
-      [](ChainProblem& problem, const Weights& weights, int threads) {
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {});
+      [](ChainProblem& problem, const Weights& weights, int threads, std::size_t table_bytes) {
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {}, table_bytes);
         std::vector<double> out(std::size_t(problem.data().offsets.back()) * problem.data().n_labels);
         {
           nb::gil_scoped_release release;
@@ -224,13 +225,13 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         }
         return to_numpy(std::move(out));
       },
-      "weights"_a, "threads"_a = 1);
+      "weights"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "kbest",
-      [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end) {
+      [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
         require(k >= 1, "k must be at least 1");
         const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights),
-                                      allowed_edges(problem, transition, start, end));
+                                      allowed_edges(problem, transition, start, end), table_bytes);
         std::vector<std::vector<Labelling>> paths;
         {
           nb::gil_scoped_release release;
@@ -244,7 +245,8 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         }
         return result;
       },
-      "weights"_a, "k"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none());
+      "weights"_a, "k"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none(),
+      "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "hinge",
       [](ChainProblem& problem, const Weights& weights, int threads) {

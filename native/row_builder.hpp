@@ -6,7 +6,6 @@
 // what is then exactly zero is left out. Nothing here knows of Python.
 #pragma once
 
-#include <cfloat>
 #include <cmath>
 #include <limits>
 
@@ -55,7 +54,7 @@ class RowBuilder {
   }
 
   // Names -> ids -> one row. `overflow(name)` is called, and must throw, for a feature whose values
-  // sum to more than a 4-byte float can hold.
+  // sum to more than kMaxValue.
   template <class Overflow>
   void end_row(Overflow&& overflow) {
     for (Feature& f : features_) {
@@ -121,7 +120,7 @@ class RowBuilder {
       for (; k < keys_.size() && keys_[k] >> 32 == id; ++k) {
         sum += weights_[static_cast<std::uint32_t>(keys_[k])];
       }
-      if (!(std::abs(sum) <= double{FLT_MAX})) overflow(vocabulary_.name(id));
+      if (!(std::abs(sum) <= kMaxValue)) overflow(vocabulary_.name(id));
       const double value = wide_ ? sum : double(static_cast<float>(sum));
       if (value == 0.0) continue;
       if (value != 1.0 && !weighted) {

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
+MAX_VALUE: float
+
 class Vocabulary:
     def __init__(self, max_size: int = 4294967295) -> None: ...
     @staticmethod
@@ -202,11 +204,18 @@ class ChainProblem(Problem):
         transition: NDArray[np.uint8] | None = None,
         start: NDArray[np.uint8] | None = None,
         end: NDArray[np.uint8] | None = None,
+        table_bytes: int = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
     def score(
-        self, weights: Weights, labels: NDArray[np.int32], threads: int = 1
+        self,
+        weights: Weights,
+        labels: NDArray[np.int32],
+        threads: int = 1,
+        table_bytes: int = ...,
     ) -> NDArray[np.float64]: ...
-    def max_marginals(self, weights: Weights, threads: int = 1) -> NDArray[np.float64]: ...
+    def max_marginals(
+        self, weights: Weights, threads: int = 1, table_bytes: int = ...
+    ) -> NDArray[np.float64]: ...
     def kbest(
         self,
         weights: Weights,
@@ -215,6 +224,7 @@ class ChainProblem(Problem):
         transition: NDArray[np.uint8] | None = None,
         start: NDArray[np.uint8] | None = None,
         end: NDArray[np.uint8] | None = None,
+        table_bytes: int = ...,
     ) -> list[list[tuple[float, NDArray[np.int32]]]]: ...
     def hinge(self, weights: Weights, threads: int = 1) -> float: ...
     def gather(self, weights: Weights) -> float: ...

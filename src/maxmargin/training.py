@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxmargin.features.batch import EncodedBatch, ragged_ranges
+from maxmargin.memory import require_memory
 from maxmargin.metrics import TagReport, evaluate_codes
 from maxmargin.solvers import SolveResult, make_solver, solve
 from maxmargin.solvers.base import Certificate, Machine, PassRecord
@@ -260,6 +261,7 @@ def fit(
         If Ctrl-C came before it learned anything.
     """
     watch = None if valid is None else Validation(chain, valid, options.threads, told)
+    require_memory(*chain.memory_needed(options.dtype))
     result = solve(
         problem,
         make_solver(options.solver),

@@ -212,8 +212,8 @@ def test_what_a_model_says_of_itself_is_safe_and_short(ugly, capsys, tmp_path):
     _, good, _ = ugly
     container = read_container(good, "tagger")
     meta = json.loads(json.dumps(container.meta))
-    meta["training"][f"key{UGLY}"] = UGLY * 10_000
-    meta["params"]["x" * 100_000] = [UGLY] * 100
+    meta["training"][f"key{UGLY}"] = UGLY * 500
+    meta["params"]["x" * 5_000] = [UGLY] * 100
     meta["encoder"]["source"] = UGLY * 10_000
     model = tmp_path / "m.mm"
     write_container(model, "tagger", meta, container.arrays)

@@ -574,6 +574,21 @@ BAD_FILES = {
     "broken gzip": (gzip.compress(text(TRAIN).encode(), mtime=0)[:99], [], "cut short"),
     "no gzip": (b"\x1f\x8b" + b"nothing of that kind", [], "damaged"),
     "missing": (None, [], "no such file"),
+    "crfsuite value": (
+        "A\tx\nB\tw:1e30\n",
+        ["--format", "crfsuite"],
+        "line 2: found the value '1e30' of attribute 'w'; expected a number between -1e12 and 1e12",
+    ),
+    "svmhmm value": (
+        "1 qid:1 3:1e30\n",
+        ["--format", "svmhmm"],
+        "line 1: found the value '1e30' of feature '3'; expected a number between -1e12 and 1e12",
+    ),
+    "crfsuite weight": (
+        "A\tx\n\n@weight:1e30\nB\tw\n",
+        ["--format", "crfsuite"],
+        "line 3: found '@weight:1e30'; expected a number between -1e12 and 1e12",
+    ),
 }
 
 
@@ -587,6 +602,16 @@ def test_bad_files(capsys, tmp_path, kind):
     assert f"{path}: " in message
     assert told in message
     assert names(tmp_path) == ([] if content is None else ["bad.tsv"])
+
+
+def test_weights_that_do_not_fit_are_refused_in_advance(monkeypatch, capsys, data, model):
+    from maxmargin import memory
+
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2000)
+    message = refused(capsys, "train", data, "-m", model)
+    assert "error: the weights (" in message
+    assert "only 2.0 kB of memory are available" in message
+    assert not model.exists()
 
 
 def test_directories_and_names(capsys, data, tmp_path, model):

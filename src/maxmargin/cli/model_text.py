@@ -298,13 +298,15 @@ def _escape_name(name: str) -> str:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def read_text(path: PathOrFile) -> dict[str, Any]:
+def read_text(path: PathOrFile, *, max_inflated: int | None = None) -> dict[str, Any]:
     """Read what `write_text` wrote.
 
     Parameters
     ----------
     path : path or binary file
         "-" is standard input.
+    max_inflated : int or None
+        As for `maxmargin.io.text.read_bytes`.
 
     Returns
     -------
@@ -329,7 +331,7 @@ def read_text(path: PathOrFile) -> dict[str, Any]:
 
     source = name_of(path)
     try:
-        text = read_bytes(path).decode("utf-8")
+        text = read_bytes(path, max_inflated=max_inflated).decode("utf-8")
     except UnicodeDecodeError as error:
         line_number = error.object.count(b"\n", 0, error.start) + 1
         byte = error.object[error.start]
@@ -383,7 +385,7 @@ def _comment(line: str) -> tuple[str, Any]:
             value = json.loads(text)
             if key.strip() != "labels" or isinstance(value, list):
                 return key.strip(), value
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter of JSON that is nested very deep
         pass
     raise _LineError(f"found the comment {line[:60]!r}; expected a name, a colon and JSON")
 

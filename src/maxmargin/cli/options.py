@@ -26,6 +26,7 @@ __all__ = [
     "note",
     "number",
     "read_data",
+    "size",
 ]
 
 FORMATS = ("conll", "crfsuite", "svmhmm", "conllu")
@@ -72,6 +73,18 @@ def number(
         return value
 
     return convert
+
+
+def size(text: str) -> int:
+    """Read a number of bytes such as 500M; a type for argparse."""
+    units = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+    digits = text.rstrip("kKMGTB").strip()
+    unit = text[len(text.rstrip("kKMGTB")) :].removesuffix("B").replace("K", "k")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or unit not in units:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size: expected a number of bytes, or one with k, M, G or T"
+        )
+    return int(digits) * units[unit]
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
@@ -127,6 +140,14 @@ def add_reading(
         default=None,
         help="skip lines that begin with this (default: every line is a token)",
     )
+    group.add_argument(
+        "--max-inflated",
+        type=size,
+        default=None,
+        metavar="SIZE",
+        help="what a gzip file may inflate to, such as 500M or 20G (default: 100 times its size, "
+        "at least 256M)",
+    )
 
 
 def read_data(
@@ -152,15 +173,15 @@ def read_data(
     if kind == "crfsuite":
         from maxmargin.io.crfsuite import read_crfsuite
 
-        return read_crfsuite(path, vocabulary)
+        return read_crfsuite(path, vocabulary, max_inflated=options.max_inflated)
     if kind == "svmhmm":
         from maxmargin.io.svmhmm import read_svmhmm
 
-        return read_svmhmm(path, vocabulary)
+        return read_svmhmm(path, vocabulary, max_inflated=options.max_inflated)
     from maxmargin.io.columns import parse_columns
     from maxmargin.io.text import name_of, read_bytes
 
-    data, source = read_bytes(path), name_of(path)
+    data, source = read_bytes(path, max_inflated=options.max_inflated), name_of(path)
     if kind == "conllu":
         from maxmargin.io.conllu import conllu_to_columns
 

@@ -117,7 +117,7 @@ def _tagged(
 ) -> Iterator[tuple[bytes, int, int]]:
     """Yield the output piece by piece, with the numbers of sequences and tokens in it."""
     if options.format == "conll":
-        with _opened(options.file) as stream:
+        with _opened(options.file, options.max_inflated) as stream:
             for table in _tables(stream, options, model.chain.labels_):
                 if isinstance(table, bytes):  # blank lines and comments only
                     yield table, 0, 0
@@ -137,7 +137,7 @@ def _tagged(
     yield _labels_only(model, batch, options), batch.n_sequences, batch.n_tokens
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str, max_inflated: int | None) -> Any:
     """Open a file for reading bytes as they come; gzip is recognised."""
     import contextlib
     from pathlib import Path
@@ -158,28 +158,27 @@ def _opened(path: str) -> Any:
 
     from maxmargin.io.text import read_bytes
 
-    return io.BytesIO(read_bytes(path))
+    return io.BytesIO(read_bytes(path, max_inflated=max_inflated))
 
 
 def _tables(
     stream: BinaryIO, options: argparse.Namespace, labels: Sequence[Any]
 ) -> Iterator[ColumnTable | bytes]:
     """Cut a stream into tables of whole sequences, as large as what has come in."""
+    from maxmargin.errors import EmptyFileError
     from maxmargin.io.columns import parse_columns
+    from maxmargin.io.stream import SequenceCutter
     from maxmargin.io.text import name_of
 
     source = name_of(options.file)
     separator, n_columns, line = options.separator, 0, 1
-    rest = b""
+    cutter = SequenceCutter()
     while True:
         # A pipe gives what it has, without waiting for more.
         chunk = stream.read1(CHUNK) if hasattr(stream, "read1") else stream.read(CHUNK)
-        ends = not chunk
-        rest += chunk
-        cut = len(rest) if ends else _last_sequence_end(rest)
-        if cut:
-            piece, rest = rest[:cut], rest[cut:]
-            if _holds_tokens(piece, options.comments):
+        piece = cutter.add(chunk) if chunk else cutter.rest()
+        if piece:
+            try:
                 table = parse_columns(
                     piece,
                     source,
@@ -188,28 +187,16 @@ def _tables(
                     n_columns=n_columns,
                     first_line=line,
                 )
+            except EmptyFileError:  # blank lines and comments only
+                yield piece
+            else:
                 separator, n_columns = table.native.separator, table.n_columns
                 if separator == "space":
                     check_labels(labels, options.model, spaces=False)
                 yield table
-            else:
-                yield piece
             line += piece.count(b"\n")
-        if ends:
+        if not chunk:
             return
-
-
-def _last_sequence_end(text: bytes) -> int:
-    """Where the last sequence ends that surely is complete: behind the last blank line."""
-    ends = ((text.rfind(mark), len(mark)) for mark in (b"\n\n", b"\n\r\n"))
-    return max(at + length if at >= 0 else 0 for at, length in ends)
-
-
-def _holds_tokens(piece: bytes, comment: str | None) -> bool:
-    mark = comment.encode() if comment else None
-    return any(
-        line.strip() and not (mark and line.startswith(mark)) for line in piece.split(b"\n")
-    )
 
 
 def _columns(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:

@@ -259,6 +259,7 @@ class SequenceTagger(StructuralEstimator):
         label_column: int = -1,
         separator: str = "auto",
         comment: str | None = None,
+        max_inflated: int | None = None,
         **params: Any,
     ) -> SequenceTagger:
         """Train on a column file; the twin of ``maxmargin train``.
@@ -272,7 +273,7 @@ class SequenceTagger(StructuralEstimator):
             How columns become features.
         label_column : int
             The column of the labels, counted from 0; -1 is the last.
-        separator, comment
+        separator, comment, max_inflated
             As for `maxmargin.io.columns.read_columns`.
         **params
             Further parameters of the tagger.
@@ -285,10 +286,11 @@ class SequenceTagger(StructuralEstimator):
         """
         from maxmargin.io.columns import read_columns
 
-        table, labels = read_columns(path, separator=separator, comment=comment).labelled(
-            label_column
+        table = read_columns(
+            path, separator=separator, comment=comment, max_inflated=max_inflated
         )
-        return cls(template=template, **params).fit(table, labels)
+        X, labels = table.labelled(label_column)
+        return cls(template=template, **params).fit(X, labels)
 
     def save(self, path: Any) -> int:
         """Write the model to a file, as a whole or not at all.

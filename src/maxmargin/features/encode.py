@@ -15,6 +15,8 @@ dense
 strings+dense, sparse+dense
     A sequence is a tuple of exactly two parts, the second a 2-d numpy array with one row for each
     token of the first.
+
+Every value is a number between -1e12 and 1e12, so that products of values stay finite.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _native
-from maxmargin._native import Vocabulary
+from maxmargin._native import MAX_VALUE, Vocabulary
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.columns import ColumnTable, LabelCodes
 from maxmargin.features.frames import frame_kind, is_arrow_array
@@ -57,6 +59,7 @@ _LABEL_SHAPE = (
     "expected a list of sequences, where a sequence is a list of labels, one for each token"
 )
 _MAX_SPARSE = 2**32 - 1
+_WITHIN = "expected a number between -1e12 and 1e12"  # MAX_VALUE in words
 _TEXT_KINDS = "OUST"  # of numpy dtypes: objects and the three sorts of strings
 # Rows are checked for NaN in pieces of about this many numbers, to keep the mask small.
 _CHECK_NUMBERS = 1 << 20
@@ -196,16 +199,16 @@ def _encode_dense(
     offsets = _offsets([len(sequence) for sequence in sequences])
     shape = (int(offsets[-1]), n_columns)
     dense: _DenseArray = np.empty(shape, np.float64) if double else np.empty(shape, np.float32)
-    with np.errstate(over="ignore"):  # What overflows is found and named below.
+    with np.errstate(over="ignore"):  # What is too large is found and named below.
         np.concatenate(sequences, axis=0, out=dense, casting="same_kind")
     step = max(1, _CHECK_NUMBERS // n_columns)
     for begin in range(0, len(dense), step):
-        finite = np.isfinite(dense[begin : begin + step])
-        if not finite.all():
-            row, column = (int(k) for k in np.argwhere(~finite)[0])
+        within = np.abs(dense[begin : begin + step]) <= MAX_VALUE  # not so of nan
+        if not within.all():
+            row, column = (int(k) for k in np.argwhere(~within)[0])
             raise ValueError(
                 f"{_place(offsets, begin + row)}, column {column}: "
-                f"found {dense[begin + row, column]}; expected a finite number"
+                f"found {dense[begin + row, column]}; {_WITHIN}"
             )
     return offsets, dense
 
@@ -239,18 +242,16 @@ def _encode_sparse(
     )
     together.check_format(full_check=True)
     together.sum_duplicates()
-    with np.errstate(over="ignore"):
-        narrow = together.data.astype(np.float32)
-    finite = np.isfinite(narrow)
-    if not double or not finite.all():
-        together.data = narrow
-    if not finite.all():
-        k = int(np.argmin(finite))
+    within = np.abs(together.data) <= MAX_VALUE  # not so of nan
+    if not within.all():
+        k = int(np.argmin(within))
         token = int(np.searchsorted(together.indptr, k, side="right")) - 1
         raise ValueError(
             f"{_place(offsets, token)}, column {int(together.indices[k])}: found "
-            f"{together.data[k]}; expected a finite number that fits a 4-byte float"
+            f"{together.data[k]}; {_WITHIN}"
         )
+    if not double:
+        together.data = together.data.astype(np.float32)
     together.eliminate_zeros()
     values = together.data
     return (

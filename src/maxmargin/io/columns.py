@@ -17,7 +17,11 @@ __all__ = ["parse_columns", "read_columns"]
 
 
 def read_columns(
-    path: PathOrFile, *, separator: str = "auto", comment: str | None = None
+    path: PathOrFile,
+    *,
+    separator: str = "auto",
+    comment: str | None = None,
+    max_inflated: int | None = None,
 ) -> ColumnTable:
     """Read a column file.
 
@@ -30,6 +34,8 @@ def read_columns(
         runs of blanks.
     comment : str or None
         Lines that begin with this are skipped. None: every line that is not blank is a token.
+    max_inflated : int or None
+        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
 
     Returns
     -------
@@ -44,9 +50,8 @@ def read_columns(
     OSError
         If the file cannot be read.
     """
-    return parse_columns(
-        read_bytes(path), name_of(path), separator=separator, comment=comment
-    )
+    data = read_bytes(path, max_inflated=max_inflated)
+    return parse_columns(data, name_of(path), separator=separator, comment=comment)
 
 
 def parse_columns(

@@ -2,7 +2,8 @@ r"""CRFsuite's item files.
 
 A line is a token: its label and its attributes, with tabs between them. A blank line ends a
 sequence. An attribute may have a value, ``name:2.5``; a colon within a name is written ``\:``, a
-backslash ``\\``. A sequence may have a weight: a line ``@weight:2.5`` at its beginning.
+backslash ``\\``. A sequence may have a weight: a line ``@weight:2.5`` at its beginning. Values are
+numbers between -1e12 and 1e12, weights from 0 to 1e12.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._native import Vocabulary
+from maxmargin._native import MAX_VALUE, Vocabulary
 from maxmargin.io.items import Items, read_items
 from maxmargin.io.text import PathOrFile, open_for_writing
 from maxmargin.printable import quoted
@@ -21,7 +22,9 @@ from maxmargin.printable import quoted
 __all__ = ["read_crfsuite", "write_crfsuite"]
 
 
-def read_crfsuite(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Items:
+def read_crfsuite(
+    path: PathOrFile, vocabulary: Vocabulary | None = None, *, max_inflated: int | None = None
+) -> Items:
     """Read a CRFsuite item file.
 
     Parameters
@@ -31,6 +34,8 @@ def read_crfsuite(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Ite
     vocabulary : Vocabulary, optional
         The features that exist; others are left out. Without it, all features of the file exist,
         numbered as they appear.
+    max_inflated : int or None
+        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
 
     Returns
     -------
@@ -41,7 +46,7 @@ def read_crfsuite(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Ite
     FileFormatError
         The message names file and line.
     """
-    return read_items(path, "crfsuite", vocabulary)
+    return read_items(path, "crfsuite", vocabulary, max_inflated=max_inflated)
 
 
 def _attributes(token: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -85,8 +90,8 @@ def _number(value: Any, name: str) -> str:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"{name}: found {quoted(value)}; expected a finite number")
+    if not abs(number) <= MAX_VALUE:
+        raise ValueError(f"{name}: found {quoted(value)}; expected a number between -1e12 and 1e12")
     return str(value) if isinstance(value, np.float32) else repr(number)
 
 

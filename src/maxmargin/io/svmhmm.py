@@ -1,7 +1,7 @@
 """SVM^hmm's files of numbered features.
 
 A line is a token: ``tag qid:sequence number:value number:value ... # comment``. The numbers of the
-features are positive; another qid begins a new sequence.
+features are positive; another qid begins a new sequence. Values are between -1e12 and 1e12.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from maxmargin.printable import quoted
 __all__ = ["read_svmhmm", "write_svmhmm"]
 
 
-def read_svmhmm(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Items:
+def read_svmhmm(
+    path: PathOrFile, vocabulary: Vocabulary | None = None, *, max_inflated: int | None = None
+) -> Items:
     """Read an SVM^hmm file. Feature number k gets the name ``str(k)``.
 
     Parameters
@@ -30,6 +32,8 @@ def read_svmhmm(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Items
     vocabulary : Vocabulary, optional
         The features that exist; others are left out. Without it, all features of the file exist,
         numbered as they appear.
+    max_inflated : int or None
+        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
 
     Returns
     -------
@@ -40,7 +44,7 @@ def read_svmhmm(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Items
     FileFormatError
         The message names file and line.
     """
-    return read_items(path, "svmhmm", vocabulary)
+    return read_items(path, "svmhmm", vocabulary, max_inflated=max_inflated)
 
 
 def tag_text(label: Any, place: str) -> str:

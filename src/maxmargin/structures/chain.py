@@ -29,6 +29,7 @@ from maxmargin.features import (
 )
 from maxmargin.features.encode import label_list
 from maxmargin.features.template_encoder import TemplateEncoder
+from maxmargin.memory import require_memory
 from maxmargin.printable import quoted
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain_options import (
@@ -452,6 +453,8 @@ class Chain(Structure):
         sample_weight: Any = None,
     ) -> dict[str, Any]:
         """Arguments of a native ChainProblem."""
+        if codes is not None:
+            self._require_trainable(batch)
         dense, values = batch.dense, batch.values
         single = dense is not None and dense.dtype == np.float32
         narrow = values is not None and values.dtype == np.float32
@@ -476,6 +479,24 @@ class Chain(Structure):
             "pair_indptr": batch.pair_indptr,
             "pair_indices": batch.pair_indices,
         }
+
+    def _require_trainable(self, batch: EncodedBatch) -> None:
+        """Refuse a sequence whose tables do not fit, before the system ends the process."""
+        lengths = batch.lengths
+        i = int(np.argmax(lengths))
+        n, begin = int(lengths[i]), int(batch.offsets[i])
+        padded = _native.padded_labels(self.n_labels, True)
+        # Scores and forward scores with room to grow, the transitions into each token where they
+        # differ, codes and cells of a plane, and twice the features of its tokens.
+        a_token = 10 * padded + 64 + (4 * padded * self.n_labels if batch.n_pair else 0)
+        features = 0 if batch.indptr is None else int(batch.indptr[begin + n] - batch.indptr[begin])
+        needed = n * a_token + 8 * features
+        if needed > 1_000_000:  # of less, no system runs short
+            require_memory(
+                f"training on sequence {i}, of {n} tokens and {self.n_labels} labels,",
+                needed,
+                advice="cut it into shorter sequences",
+            )
 
     # --- sizes -----------------------------------------------------------------------------------
 

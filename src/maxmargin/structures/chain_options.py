@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin._native import MAX_VALUE
 from maxmargin.printable import quoted
 from maxmargin.structures.adapter import real_number
 
@@ -72,11 +73,11 @@ def cost_matrix(loss: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None
                 f"loss has the shape {cost.shape}; expected ({L}, {L}) for the labels "
                 f"{_shown(classes)}"
             )
-    wrong = ~np.isfinite(cost) | (cost < 0)
+    wrong = ~((cost >= 0) & (cost <= MAX_VALUE))
     np.fill_diagonal(wrong, np.diag(cost) != 0)
     if wrong.any():
         a, b = (int(k) for k in np.argwhere(wrong)[0])
-        expected = "0 for the truth itself" if a == b else "a finite number that is not negative"
+        expected = "0 for the truth itself" if a == b else "a number from 0 to 1e12"
         raise ValueError(
             f"the loss of label {quoted(classes[b])} where {quoted(classes[a])} is the truth is "
             f"{cost[a, b]}; "
@@ -173,15 +174,14 @@ def token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.f
                 "one number for each token"
             )
     flat = np.concatenate(rows)
-    with np.errstate(over="ignore"):  # what does not fit is found and named below
-        wrong = ~np.isfinite(flat.astype(np.float32)) | (flat < 0)
+    wrong = ~((flat >= 0) & (flat <= MAX_VALUE))
     if wrong.any():
         k = int(np.argmax(wrong))
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         i = int(np.searchsorted(offsets, k, side="right")) - 1
         raise ValueError(
             f"token_weight of sequence {i}, token {k - int(offsets[i])} is {flat[k]}; expected a "
-            "finite number that is not negative"
+            "number from 0 to 1e12"
         )
     return flat
 
@@ -199,12 +199,12 @@ def sequence_weights(sample_weight: Any, n_sequences: int) -> NDArray[np.float64
             f"sample_weight has the shape {weights.shape}; expected ({n_sequences},), one number "
             "for each sequence"
         )
-    wrong = ~((weights >= 0) & (weights <= 1e30))
+    wrong = ~((weights >= 0) & (weights <= MAX_VALUE))
     if wrong.any():
         i = int(np.argmax(wrong))
         raise ValueError(
-            f"sample_weight of sequence {i} is {weights[i]}; expected a finite number that is not "
-            "negative (and not above 1e30)"
+            f"sample_weight of sequence {i} is {weights[i]}; expected a number from 0 to "
+            "1e12"
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for all sequences; expected one above zero")
