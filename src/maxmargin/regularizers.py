@@ -46,7 +46,8 @@ class Regularizer:
         """
         rho1, rho2 = self.link
         w = weights.astype(np.float64, copy=False)
-        return (rho1 * float(np.abs(w).sum()) if rho1 else 0.0) + 0.5 * rho2 * float(w @ w)
+        with np.errstate(over="ignore"):  # infinite then, which the driver refuses
+            return (rho1 * float(np.abs(w).sum()) if rho1 else 0.0) + 0.5 * rho2 * float(w @ w)
 
     def dual_bound(self, u: NDArray[Any], loss: float) -> float:
         """Return a lower bound of the primal from any multipliers.
