@@ -2,11 +2,17 @@
 #   make demo PYTHON=python3.12      another interpreter
 #   make test WORKERS=4              more test processes
 #   make bench DATA=path             the real data sets (also MAXMARGIN_DATA)
+#   make sanitize TESTS=tests/io     fewer tests under the sanitizers
+#   make fuzz N=100 SEED=1           fewer and other inputs of each kind
+#   make fuzz KIND=model ONLY=123    one input again; WRITE=file writes it instead
 
 PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 2
 DATA    ?= $(or $(MAXMARGIN_DATA),../shared/data)
+N       ?= 10000
+SEED    ?= 0
+TESTS   ?= tests/native tests/solvers tests/structures tests/features tests/io
 
 BIN       := $(VENV)/bin
 PIP       := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -15,10 +21,13 @@ INSTALLED := $(VENV)/.maxmargin-installed
 # Directories are listed too: a file that was removed changes its directory.
 SOURCES   := pyproject.toml CMakeLists.txt README.md LICENSE \
              $(shell find native src -not -name '*.so' -not -path '*/__pycache__*')
+# What pip is told for the build with sanitizers: Debug keeps the symbols that its reports name.
+SANITIZED_BUILD := -C build-dir=build/sanitize -C cmake.build-type=Debug \
+                   -C cmake.define.MAXMARGIN_SANITIZE=ON
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast bench lint build install clean
+.PHONY: help demo test test-fast sanitize sanitize-tests fuzz bench lint build install clean
 
 help: ## what the targets do
 	@echo "maxmargin: large-margin learning of structured outputs"
@@ -32,6 +41,18 @@ test: lint $(INSTALLED) ## everything: lint, types, all tests (under 10 minutes 
 
 test-fast: $(INSTALLED) ## the quick tests (under a minute)
 	$(BIN)/python -m pytest -n $(WORKERS) -q -m "not slow and not data"
+
+# A build and an environment of its own, so that the ordinary ones stay as they are.
+sanitize: ## the tests of the native code under the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory sanitize-tests VENV=.venv-sanitize INSTALL_OPTIONS="$(SANITIZED_BUILD)"
+
+sanitize-tests: $(INSTALLED)
+	tools/sanitized.sh $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=sanitize $(TESTS)
+	tools/sanitized.sh $(BIN)/python tools/fuzz.py --count 200 --seed $(SEED) --jobs $(WORKERS)
+
+fuzz: $(INSTALLED) ## mutated files of every kind, N of each (10000; some minutes)
+	$(BIN)/python tools/fuzz.py --count $(N) --seed $(SEED) --jobs $(WORKERS) \
+	  $(if $(KIND),--kind $(KIND)) $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write $(WRITE))
 
 bench: $(INSTALLED) ## the measured claims of the README; the peers take half an hour
 	$(PIP) install python-crfsuite vowpalwabbit
@@ -56,7 +77,7 @@ install: $(INSTALLED) ## the package and its development tools into .venv
 # The package is installed as a user would have it, not in place: the tests see what is shipped.
 $(INSTALLED): $(TOOLS) $(SOURCES)
 	@echo "installing maxmargin into $(VENV)"
-	@$(PIP) install --no-build-isolation ".[dev]"
+	@$(PIP) install --no-build-isolation $(INSTALL_OPTIONS) ".[dev]"
 	@touch $@
 
 # What pyproject.toml asks of a build machine, so that later builds are incremental.
@@ -79,5 +100,5 @@ $(TOOLS): pyproject.toml
 	@touch $@
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) build dist maxmargin-demo.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-sanitize build dist maxmargin-demo.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -6,7 +6,10 @@ on the Brown corpus; size and speed of the sparse tagger.
 
     python benchmarks/sparse.py --data ../shared/data [--parts speed,files,II,III,IV,ocr,brown]
 
-The clock runs during passes only; test accuracy is computed with the clock stopped. The subgradient
+The clock runs during passes only; accuracies are computed with the clock stopped. Tables III and IV
+run Algorithm 2 with small positive μ and ν, as the paper does (1e-3 each, which is what
+``SAP("paper")`` has), on nine tenths of the training sentences; the pass that is shown is the best
+one on the tenth that was held out, and test data are looked at for that pass only. The subgradient
 method is given the radius ‖w‖₁ of SAP's model, which it would have to find by cross-validation, and
 the best of three step sizes. The last line of standard output is one JSON object.
 """
@@ -14,6 +17,7 @@ the best of three step sizes. The last line of standard output is one JSON objec
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import resource
 import sys
@@ -34,6 +38,7 @@ from maxmargin.path import debias, search_nonzeros
 from maxmargin.regularizers import Regularizer
 from maxmargin.solvers import Solver
 from maxmargin.solvers.base import Context
+from maxmargin.solvers.driver import copy_weights
 from maxmargin.structures import Chain
 from maxmargin.training import Encoded, FitOptions
 
@@ -46,8 +51,12 @@ TASKS = {
 }
 #: Steps that the subgradient method may choose from, and the time of a trial in SAP's times.
 STEPS, TRIAL = (0.1, 0.03, 0.01), 5
-#: Algorithm 2 with beta at its fixed point.
-SEQUENTIAL = SAP("paper", mu=0.0, nu=0.0)
+#: Algorithm 2, with the costs-to-move μ and ν of the paper ("small positive values").
+SEQUENTIAL = SAP("paper")
+#: The same in the limit ν → 0, with β at its fixed point: its time a pass is measured on Brown.
+FIXED_POINT = SAP("paper", mu=0.0, nu=0.0)
+#: Share of the training sentences on which the best pass is chosen.
+HELD_OUT = 0.1
 
 
 class Data:
@@ -61,8 +70,24 @@ class Data:
         self.batch, self.codes = self.chain.learn(train, labels)
         self.test = self.chain.encoder.transform(self.test_table)
         self.truth = self.chain.known_codes(self.test_table.labels(column))
-        self.problem = self.chain.encoded_problem(self.batch, self.codes)
         self.n_weights = (self.batch.n_sparse + self.chain.n_labels + 2) * self.chain.n_labels
+
+    @functools.cached_property
+    def problem(self) -> Any:
+        """All training sentences."""
+        return self.chain.encoded_problem(self.batch, self.codes)
+
+    def split(self) -> tuple[Any, Encoded]:
+        """Return the problem of most training sentences, and those that are held out.
+
+        The features are those of all of them; one that only sentences held out have stays zero.
+        """
+        data = Encoded(self.batch, self.codes, list(self.chain.labels_))
+        n = self.batch.n_sequences
+        order = np.random.default_rng(0).permutation(n)
+        held, rest = np.split(order, [round(HELD_OUT * n)])
+        most = data.take(np.sort(rest))
+        return self.chain.encoded_problem(most.batch, most.codes), data.take(np.sort(held))
 
     def accuracy(self, weights: Any) -> float:
         """Share of test tokens that are labelled right."""
@@ -97,21 +122,23 @@ def to_gap(problem: Any, solver: Solver, C: float, regularizer: Regularizer, gap
 
 
 def best_of(
-    data: Any,
+    data: Data,
     solver: Solver,
     C: float,
     regularizer: Regularizer,
     n: int,
 ) -> dict[str, Any]:
-    """Find the pass among the first n with the best test accuracy, as the paper does."""
-    best: dict[str, Any] = {"accuracy": 0.0}
-    for k, (seconds, machine, _) in enumerate(passes(data.problem, solver, C, regularizer), 1):
-        value = data.accuracy(machine.weights)
-        if value > best["accuracy"]:
-            nonzeros = int(np.count_nonzero(machine.weights))
-            best = {"accuracy": value, "nonzeros": nonzeros, "pass": k, "seconds": seconds}
+    """Find the pass among the first n that is best on held-out training sentences; test it."""
+    problem, held = data.split()
+    best, kept = {"held_out": 0.0}, None
+    for k, (seconds, machine, _) in enumerate(passes(problem, solver, C, regularizer), 1):
+        predicted = data.chain.predict_encoded(held.batch, machine.weights)
+        value = float((predicted == held.codes).mean())
+        if value > best["held_out"]:
+            best, kept = {"held_out": value, "pass": k, "seconds": seconds}, copy_weights(machine)
         if k == n:
-            best["seconds_all"] = seconds
+            nonzeros = int(np.count_nonzero(kept))
+            best |= {"accuracy": data.accuracy(kept), "nonzeros": nonzeros, "seconds_all": seconds}
             return best
     raise AssertionError
 
@@ -264,9 +291,9 @@ def race(
 
 
 def table3(folder: Path, n: int) -> dict[str, Any]:
-    """Best test accuracy within the first passes, C = 1."""
+    """Test accuracy of the best of the first passes on held-out training sentences, C = 1."""
     output = {}
-    header(f"Table III: Algorithm 2, C 1, rho1 0.9, the best of the first {n} passes")
+    header(f"Table III: Algorithm 2, C 1, rho1 0.9, of {n} passes the best on held-out sentences")
     for task in TASKS:
         data = Data(folder, task)
         found = best_of(data, SEQUENTIAL, 1.0, ElasticNet(0.9, 0.1), n)
@@ -279,7 +306,7 @@ def table3(folder: Path, n: int) -> dict[str, Any]:
 def table4(folder: Path, n: int) -> dict[str, Any]:
     """Show the effect of C."""
     output: dict[str, Any] = {}
-    header(f"Table IV: Algorithm 2, rho1 0.9, the best of the first {n} passes")
+    header(f"Table IV: Algorithm 2, rho1 0.9, of {n} passes the best on held-out sentences")
     for task in ("POS", "CoNLL"):
         data = Data(folder, task)
         output[task] = {}
@@ -345,13 +372,13 @@ def ocr(folder: Path) -> dict[str, Any]:
 
 
 def brown(folder: Path) -> dict[str, Any]:
-    """Time per pass over SDM's, and memory."""
-    print("\nBrown corpus, C = 1")
+    """Time per pass over SDM's, with β at its fixed point, and memory."""
+    print("\nBrown corpus, C = 1, SAP without costs-to-move")
     data = Data(folder, "Brown")
     times: dict[str, list[float]] = {}
     for name, solver, regularizer in (
         ("SDM", SDM("paper", tau=0.0, tau_inner=0.01, kappa1=10**6), L2()),
-        ("SAP", SEQUENTIAL, ElasticNet(0.9, 0.1)),
+        ("SAP", FIXED_POINT, ElasticNet(0.9, 0.1)),
     ):
         before, times[name] = 0.0, []
         for seconds, _, _ in passes(data.problem, solver, 1.0, regularizer):

@@ -18,7 +18,9 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
                            std::optional<Array<double, 2>> cost,
                            std::optional<Array<double>> example_weight, std::size_t n_pair,
                            std::optional<Array<std::int64_t>> pair_indptr,
-                           std::optional<Array<std::uint32_t>> pair_indices) {
+                           std::optional<Array<std::uint32_t>> pair_indices,
+                           std::optional<Array<double>> values64,
+                           std::optional<Array<double>> token_weight64) {
   data_.n_labels = n_labels;
   data_.n_sparse = n_sparse;
   data_.offsets = {offsets.data(), offsets.shape(0)};
@@ -62,11 +64,16 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
   require(n_pair <= ~std::uint32_t{0}, "more pair features than the index type holds (2^32 - 1)");
   take_rows(indptr, indices, n_sparse, data_.indptr, data_.indices);
   take_rows(pair_indptr, pair_indices, n_pair, data_.pair_indptr, data_.pair_indices);
-  if (values) {
-    require(indptr.has_value() && values->shape(0) == data_.indices.size(), "values and indices differ in length");
-    data_.values = values->data();
-    keep(*values);
-  }
+  require(!(values && values64) && !(token_weight && token_weight64), "values and token weights have one precision");
+  const auto take_numbers = [&](const auto& array, std::size_t size, const auto*& slot, const char* message) {
+    if (!array) return;
+    require(array->shape(0) == size, message);
+    slot = array->data();
+    keep(*array);
+  };
+  require(!(values || values64) || indptr.has_value(), "values and indices differ in length");
+  take_numbers(values, data_.indices.size(), data_.values, "values and indices differ in length");
+  take_numbers(values64, data_.indices.size(), data_.values64, "values and indices differ in length");
   require(!(dense32 && dense64), "dense features have one precision");
   const auto take_dense = [&](const auto& array, auto& slot) {
     require(array.shape(0) == tokens, "dense features must have one row per token");
@@ -85,15 +92,12 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
     data_.labels = labels->data();
     keep(*labels);
   }
-  if (token_weight) {
-    require(token_weight->shape(0) == tokens, "token weights must have one entry per token");
-    data_.token_weight = token_weight->data();
-    keep(*token_weight);
-  }
+  take_numbers(token_weight, tokens, data_.token_weight, "token weights must have one entry per token");
+  take_numbers(token_weight64, tokens, data_.token_weight64, "token weights must have one entry per token");
   if (example_weight) {
     require(example_weight->shape(0) == data_.size(), "example weights must have one entry per sequence");
     for (std::size_t i = 0; i < data_.size(); ++i) {
-      require(example_weight->data()[i] >= 0.0 && example_weight->data()[i] <= 1e30, "the weight of a sequence is negative or not finite");
+      require(example_weight->data()[i] >= 0.0 && example_weight->data()[i] <= kMaxValue, "the weight of a sequence is negative or above 1e12");
     }
     data_.example_weight = example_weight->data();
     keep(*example_weight);
@@ -117,10 +121,12 @@ std::uint64_t ChainData::fingerprint() const {
   print.mix(pair_indptr.data(), pair_indptr.size_bytes());
   print.mix(pair_indices.data(), pair_indices.size_bytes());
   print.mix(values, indices.size() * sizeof(float));
+  print.mix(values64, indices.size() * sizeof(double));
   print.mix(dense32, tokens * n_dense * sizeof(float));
   print.mix(dense64, tokens * n_dense * sizeof(double));
   print.mix(labels, tokens * sizeof(std::int32_t));
   print.mix(token_weight, tokens * sizeof(float));
+  print.mix(token_weight64, tokens * sizeof(double));
   print.mix(example_weight, n * sizeof(double));
   print.mix(cost, L * L * sizeof(double));
   return print.value();
@@ -178,9 +184,9 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
   using T = typename Precision<Weights>::type;
   cls.def(
       "predict",
-      [](ChainProblem& problem, const Weights& weights, int threads, Mask transition, Mask start, Mask end) {
+      [](ChainProblem& problem, const Weights& weights, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
         const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights),
-                                      allowed_edges(problem, transition, start, end));
+                                      allowed_edges(problem, transition, start, end), table_bytes);
         std::vector<std::int32_t> labels(std::size_t(problem.data().offsets.back()));
         std::vector<double> scores(problem.n_examples());
         {
@@ -189,15 +195,16 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         }
         return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(scores)));
       },
-      "weights"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none());
+      "weights"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none(),
+      "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "score",
-      [](ChainProblem& problem, const Weights& weights, Array<std::int32_t> labels, int threads) {
+      [](ChainProblem& problem, const Weights& weights, Array<std::int32_t> labels, int threads, std::size_t table_bytes) {
         require(labels.shape(0) == std::size_t(problem.data().offsets.back()), "labels must have one entry per token");
         for (std::size_t t = 0; t < labels.shape(0); ++t) {
           require(labels.data()[t] >= 0 && std::size_t(labels.data()[t]) < problem.data().n_labels, "label code out of range");
         }
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {});
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {}, table_bytes);
         std::vector<double> scores(problem.n_examples());
         {
           nb::gil_scoped_release release;
@@ -205,11 +212,11 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         }
         return to_numpy(std::move(scores));
       },
-      "weights"_a, "labels"_a, "threads"_a = 1);
+      "weights"_a, "labels"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "max_marginals",
-      [](ChainProblem& problem, const Weights& weights, int threads) {
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {});
+      [](ChainProblem& problem, const Weights& weights, int threads, std::size_t table_bytes) {
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {}, table_bytes);
         std::vector<double> out(std::size_t(problem.data().offsets.back()) * problem.data().n_labels);
         {
           nb::gil_scoped_release release;
@@ -217,13 +224,13 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         }
         return to_numpy(std::move(out));
       },
-      "weights"_a, "threads"_a = 1);
+      "weights"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "kbest",
-      [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end) {
+      [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
         require(k >= 1, "k must be at least 1");
         const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights),
-                                      allowed_edges(problem, transition, start, end));
+                                      allowed_edges(problem, transition, start, end), table_bytes);
         std::vector<std::vector<Labelling>> paths;
         {
           nb::gil_scoped_release release;
@@ -237,7 +244,8 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         }
         return result;
       },
-      "weights"_a, "k"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none());
+      "weights"_a, "k"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none(),
+      "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "hinge",
       [](ChainProblem& problem, const Weights& weights, int threads) {
@@ -311,12 +319,13 @@ void bind_chain(nb::module_& m) {
                    std::optional<Array<float, 2>>, std::optional<Array<double, 2>>,
                    std::optional<Array<std::int32_t>>, std::optional<Array<float>>,
                    std::optional<Array<double, 2>>, std::optional<Array<double>>, std::size_t,
-                   std::optional<Array<std::int64_t>>, std::optional<Array<std::uint32_t>>>(),
+                   std::optional<Array<std::int64_t>>, std::optional<Array<std::uint32_t>>,
+                   std::optional<Array<double>>, std::optional<Array<double>>>(),
           "n_labels"_a, "n_sparse"_a, "offsets"_a, "indptr"_a = nb::none(), "indices"_a = nb::none(),
           "values"_a = nb::none(), "dense32"_a = nb::none(), "dense64"_a = nb::none(),
           "labels"_a = nb::none(), "token_weight"_a = nb::none(), "cost"_a = nb::none(),
           "example_weight"_a = nb::none(), "n_pair"_a = 0, "pair_indptr"_a = nb::none(),
-          "pair_indices"_a = nb::none());
+          "pair_indices"_a = nb::none(), "values64"_a = nb::none(), "token_weight64"_a = nb::none());
   bind_sparse_weights(m);
   bind_decoding<Array<float>>(cls);
   bind_decoding<Array<double>>(cls);

@@ -132,10 +132,10 @@ Vocabulary from_state(nb::tuple state) {
   return result;
 }
 
-nb::tuple encode_tokens(nb::handle X, Vocabulary& vocabulary, bool grow) {
-  mm::TokenEncoder encoder(vocabulary, grow);
+nb::tuple encode_tokens(nb::handle X, Vocabulary& vocabulary, bool grow, bool wide) {
+  mm::TokenEncoder encoder(vocabulary, grow, wide);
   encoder.encode(X);
-  nb::object values = encoder.weighted ? to_numpy(encoder.values) : nb::none();
+  nb::object values = !encoder.weighted ? nb::object(nb::none()) : wide ? to_numpy(encoder.values64) : to_numpy(encoder.values);
   return nb::make_tuple(to_numpy(encoder.offsets), to_numpy(encoder.indptr),
                         to_numpy(encoder.indices), std::move(values));
 }
@@ -178,13 +178,14 @@ nb::object hashes(const Vocabulary& self) {
   return to_numpy(out);
 }
 
-nb::tuple renumber_rows(mm::Array<std::int64_t> indptr, mm::Array<std::uint32_t> indices, std::optional<mm::Array<float>> values,
+template <class X>
+nb::tuple renumber_rows(mm::Array<std::int64_t> indptr, mm::Array<std::uint32_t> indices, std::optional<mm::Array<X>> values,
                         mm::Array<std::uint32_t> number) {
   const auto view = [](const auto& array) { return std::span(array.data(), array.shape(0)); };
   mm::require(indptr.shape(0) >= 1 && indptr.data()[0] == 0 && std::is_sorted(indptr.data(), indptr.data() + indptr.shape(0)) &&
                   indptr.data()[indptr.shape(0) - 1] == std::int64_t(indices.shape(0)) && (!values || values->shape(0) == indices.shape(0)),
               "the rows do not fit their entries");
-  mm::Rows rows = mm::renumber(view(indptr), view(indices), values ? values->data() : nullptr, view(number));
+  mm::Rows<X> rows = mm::renumber<X>(view(indptr), view(indices), values ? values->data() : nullptr, view(number));
   nb::object kept = values ? mm::to_numpy(std::move(rows.values)) : nb::none();
   return nb::make_tuple(mm::to_numpy(std::move(rows.indptr)), mm::to_numpy(std::move(rows.indices)), kept);
 }
@@ -241,14 +242,15 @@ void bind_encode(nb::module_& m) {
         new (&self) Vocabulary(from_state(std::move(state)));
       });
 
-  m.def("encode_tokens", &encode_tokens, "X"_a.none(), "vocabulary"_a, "grow"_a,
+  m.def("encode_tokens", &encode_tokens, "X"_a.none(), "vocabulary"_a, "grow"_a, "wide"_a = false,
         "Encode sequences of tokens, dicts or collections of strings, as compressed rows.\n\n"
         "Returns (offsets, indptr, indices, values); values is None when all are one. With grow,\n"
         "new features are put into the vocabulary, also those that come before an error; without,\n"
         "they are left out.");
-  m.def("renumber", &renumber_rows, "indptr"_a, "indices"_a, "values"_a.none(), "number"_a,
+  m.def("renumber", &renumber_rows<float>, "indptr"_a, "indices"_a, "values"_a.none(), "number"_a,
         "Rows with other feature numbers, as (indptr, indices, values): number[old], or 2^32 - 1\n"
         "to drop the feature.");
+  m.def("renumber", &renumber_rows<double>, "indptr"_a, "indices"_a, "values"_a, "number"_a);
   m.def("encode_labels", &encode_labels, "y"_a.none(), "labels"_a, "grow"_a,
         "Encode sequences of labels by the dict {label: code}; returns (offsets, codes).\n\n"
         "With grow, new labels get the next code and are put into the dict; without, they are an\n"

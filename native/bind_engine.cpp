@@ -211,9 +211,22 @@ class EngineHandle final : public Owned {
   }
 
   // Primal and dual in 8-byte arithmetic, w rebuilt from the multipliers. The engine goes on with
-  // the rebuilt weights, so that what is returned is what was certified.
+  // the rebuilt weights, so that what is returned is what was certified, as it is rounded.
   std::pair<double, double> certify(int threads) {
     return std::visit([&](auto& e) { return certify_as(*e, threads); }, engine_);
+  }
+
+  // The primal of weights that need not be the present ones, under the same objective.
+  template <class T>
+  double primal_of(Array<T> weights, int threads) {
+    auto* engine = std::get_if<std::unique_ptr<Engine<T>>>(&engine_);
+    require(engine != nullptr, "the weights must be of the type of the engine's own");
+    require(!(*engine)->weights().mapped(), "with a kernel the primal is that of multipliers, not of weights");
+    const std::size_t n = (*engine)->weights().size();
+    require(weights.shape(0) == n, "expected " + std::to_string(n) + " weights, got " + std::to_string(weights.shape(0)));
+    std::optional<nb::gil_scoped_release> release;
+    if (formulated_.structure<double>()->thread_safe()) release.emplace();
+    return primal_of_as(**engine, weights.data(), threads);
   }
 
   bool solves(const Problem& problem) const { return &problem == &problem_; }
@@ -416,8 +429,20 @@ class EngineHandle final : public Owned {
     const bool gil_needed = !exact->thread_safe();
     std::optional<nb::gil_scoped_release> release;
     if (!gil_needed) release.emplace();
+    std::optional<double> primal;
+    const double conjugate = rebuild_as(engine, *exact, threads, primal);
+    const double dual = engine.C() * (engine.expected_loss() - engine.expected_price()) - conjugate;
+    // What is certified are the weights as they are returned, rounded to 4 bytes perhaps.
+    if (!primal) primal = primal_of_as(engine, engine.weights().data(), threads);
+    return {*primal, dual};
+  }
+
+  // Give the engine the w of its multipliers, added up in 8-byte arithmetic, and return Ω*(u). With a
+  // kernel the model are the multipliers: their primal is computed on the way.
+  template <class T>
+  double rebuild_as(Engine<T>& engine, const Structure<double>& exact, int threads, std::optional<double>& primal) {
     // β at its fixed point, whatever its cost-to-move: the w at which Ω*(u) has its gradient.
-    Weights<double> w(exact->n_weights(), widened<T>(engine.weights().link(), exact->n_weights()), 0, exact->maps_weights());
+    Weights<double> w(exact.n_weights(), widened<T>(engine.weights().link(), exact.n_weights()), 0, exact.maps_weights());
     if (const T* fixed = engine.weights().fixed()) {
       if constexpr (sizeof(T) == 4) {
         AlignedArray<double> wide(w.size());
@@ -427,16 +452,44 @@ class EngineHandle final : public Owned {
         w.set_fixed(fixed);
       }
     }
-    engine.rebuild(*exact, w);
-    const double penalty = w.penalty() - w.fixed_gain(), conjugate = w.conjugate();
+    engine.rebuild(exact, w);
+    const double conjugate = w.conjugate();
     if (w.mapped() && conjugate < -1e-9 * (1.0 + engine.C() * engine.expected_loss())) throw IndefiniteKernel();
-    const std::size_t n = exact->n_examples(), shares = gil_needed ? 1 : n_shares(threads, n);
+    if (w.mapped()) primal = engine.objective(w.penalty(), slacks_at(engine, exact, w.data(), threads));
+    problem_.copy_weights(w, engine.weights());
+    if (engine.weights().lagging()) engine.weights().follow();
+    engine.recount();
+    return conjugate;
+  }
+
+  // The primal of any w under the engine's formulation and regulariser, in 8-byte arithmetic.
+  template <class T>
+  double primal_of_as(Engine<T>& engine, const T* weights, int threads) {
+    const Structure<double>* exact = formulated_.structure<double>();
+    AlignedArray<double> w(exact->n_weights());
+    if constexpr (sizeof(T) == 4) {
+      problem_.widen(weights, w.data());
+    } else {
+      std::copy(weights, weights + w.size(), w.data());
+    }
+    double penalty = widened<T>(engine.weights().link(), w.size()).penalty(w.data(), w.size());
+    if (const T* fixed = engine.weights().fixed()) {
+      for (std::size_t j = 0; j < engine.weights().size(); ++j) penalty -= double(weights[j]) * double(fixed[j]);
+    }
+    return engine.objective(penalty, slacks_at(engine, *exact, w.data(), threads));
+  }
+
+  // The slack (see Engine::slack_of) of each example at w; notes how unsure the oracle is of them, and
+  // an example whose oracle missed a better output that is kept.
+  template <class T>
+  std::vector<double> slacks_at(const Engine<T>& engine, const Structure<double>& exact, const double* w, int threads) {
+    const std::size_t n = exact.n_examples(), shares = exact.thread_safe() ? n_shares(threads, n) : 1;
     std::vector<double> value(n);
     std::vector<typename Engine<T>::Doubt> doubts(n);
     run_shares(shares, [&](std::size_t share) {
-      auto ws = exact->workspace();
+      auto ws = exact.workspace();
       for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
-        value[i] = engine.slack_of(*exact, *ws, i, w.data(), formulated_.slack(), &doubts[i]);
+        value[i] = engine.slack_of(exact, *ws, i, w, formulated_.slack(), &doubts[i]);
       }
     });
     unsure_ = 0.0;
@@ -444,14 +497,10 @@ class EngineHandle final : public Owned {
     double most = 0.0;
     for (std::size_t i = 0; i < n; ++i) {
       unsure_ = std::max(unsure_, doubts[i].unsure);
-      const double missed = exact->example_weight(i) * doubts[i].missed;
+      const double missed = exact.example_weight(i) * doubts[i].missed;
       if (missed > most) most = missed, missed_ = i;
     }
-    problem_.copy_weights(w, engine.weights());
-    if (engine.weights().lagging()) engine.weights().follow();
-    engine.recount();
-    const double dual = engine.C() * (engine.expected_loss() - engine.expected_price()) - conjugate;
-    return {engine.objective(penalty, std::move(value)), dual};
+    return value;
   }
 
   Problem& problem_;
@@ -525,6 +574,8 @@ void bind_engine(nb::module_& m) {
       .def("sums", &EngineHandle::sums)
       .def("beta", &EngineHandle::beta)
       .def("certify", &EngineHandle::certify, "threads"_a = 1)
+      .def("primal_of", &EngineHandle::primal_of<float>, "weights"_a, "threads"_a = 1)
+      .def("primal_of", &EngineHandle::primal_of<double>, "weights"_a, "threads"_a = 1)
       .def("rescale", &EngineHandle::rescale, "C"_a)
       .def("relink", &EngineHandle::relink, "link"_a)
       .def("set_fixed", &EngineHandle::set_fixed, "fixed"_a.none())

@@ -49,6 +49,7 @@ nb::tuple parse_items(Array<std::uint8_t> data, const std::string& format, Vocab
 }  // namespace
 
 void bind_items(nb::module_& m) {
+  m.attr("MAX_VALUE") = kMaxValue;
   m.def("parse_items", &parse_items, "data"_a, "format"_a, "vocabulary"_a, "grow"_a,
         "labels_wanted"_a,
         "Parse an item file, 'crfsuite' or 'svmhmm', from its bytes.\n\n"

@@ -32,7 +32,7 @@ struct OwnedFeatures {
   std::vector<nb::object> owners;
 
   OwnedFeatures(std::size_t n_sparse, std::optional<Array<std::int64_t>> indptr, std::optional<Array<std::uint32_t>> indices,
-                std::optional<Array<float>> values, Dense dense) {
+                std::optional<Array<float>> values, Dense dense, std::optional<Array<double>> values64) {
     require(indptr.has_value() == indices.has_value(), "indptr and indices go together");
     require(indptr || dense, "tokens need sparse features, dense features or both");
     view.n_sparse = n_sparse;
@@ -57,6 +57,11 @@ struct OwnedFeatures {
       view.values = values->data();
       owners.push_back(nb::cast(*values));
     }
+    if (values64) {
+      require(!values && indptr && values64->shape(0) == view.indices.size(), "values and indices differ in length");
+      view.values64 = values64->data();
+      owners.push_back(nb::cast(*values64));
+    }
     if (dense) {
       require(!indptr || dense->shape(0) == view.n, "dense features must have one row per token");
       view.n = dense->shape(0);
@@ -79,14 +84,14 @@ class FeatureKernelHandle final : public KernelHandle {
  public:
   FeatureKernelHandle(const std::string& kind, double gamma, double coef0, int degree, std::size_t n_sparse,
                       std::optional<Array<std::int64_t>> indptr, std::optional<Array<std::uint32_t>> indices,
-                      std::optional<Array<float>> values, Dense dense)
-      : features_(n_sparse, indptr, indices, values, dense),
+                      std::optional<Array<float>> values, Dense dense, std::optional<Array<double>> values64)
+      : features_(n_sparse, indptr, indices, values, dense, values64),
         kernel_(kernel_function(kind, gamma, coef0, degree), features_.view, hash(kind, gamma, coef0, degree, features_.view)) {}
   const TokenKernel& kernel() const override { return kernel_; }
 
   nb::object rows_of(std::optional<Array<std::int64_t>> indptr, std::optional<Array<std::uint32_t>> indices,
-                     std::optional<Array<float>> values, Dense dense) const {
-    const OwnedFeatures others(features_.view.n_sparse, indptr, indices, values, dense);
+                     std::optional<Array<float>> values, Dense dense, std::optional<Array<double>> values64) const {
+    const OwnedFeatures others(features_.view.n_sparse, indptr, indices, values, dense, values64);
     require(others.view.n_dense == features_.view.n_dense && others.view.indptr.empty() == features_.view.indptr.empty(),
             "the tokens have other kinds of features than those of the kernel");
     std::vector<double> out(others.view.n * kernel_.size());
@@ -107,6 +112,7 @@ class FeatureKernelHandle final : public KernelHandle {
     print.mix(x.indptr.data(), x.indptr.size_bytes());
     print.mix(x.indices.data(), x.indices.size_bytes());
     print.mix(x.values, x.indices.size() * sizeof(float));
+    print.mix(x.values64, x.indices.size() * sizeof(double));
     print.mix(x.dense, x.n * x.n_dense * sizeof(double));
     return print.value();
   }
@@ -183,7 +189,7 @@ class KernelProblem final : public ProblemOf<KernelChain, ChainData, std::size_t
     require(data_.n_sparse == data_.kernel->size(), "the chain has " + std::to_string(data_.n_sparse) + " tokens and the kernel " +
             std::to_string(data_.kernel->size()) + "; expected as many");
     const std::size_t tokens = std::size_t(data_.offsets.back());
-    bool own = data_.indices.size() == tokens && data_.values == nullptr && data_.n_dense == 0 && data_.n_pair == 0;
+    bool own = data_.indices.size() == tokens && data_.ones() && data_.n_dense == 0 && data_.n_pair == 0;
     for (std::size_t t = 0; own && t < tokens; ++t) own = data_.indptr[t] == std::int64_t(t);
     require(own, "each token of a chain with a kernel must have one feature, its number");
   }
@@ -224,11 +230,11 @@ void bind_kernel(nb::module_& m) {
       .def("block", &block_of, "first"_a, "second"_a, "Entries of the matrix, row by row.");
   nb::class_<FeatureKernelHandle, KernelHandle>(m, "FeatureKernel")
       .def(nb::init<const std::string&, double, double, int, std::size_t, std::optional<Array<std::int64_t>>,
-                    std::optional<Array<std::uint32_t>>, std::optional<Array<float>>, Dense>(),
+                    std::optional<Array<std::uint32_t>>, std::optional<Array<float>>, Dense, std::optional<Array<double>>>(),
            "kind"_a, "gamma"_a, "coef0"_a, "degree"_a, "n_sparse"_a, "indptr"_a = nb::none(), "indices"_a = nb::none(),
-           "values"_a = nb::none(), "dense"_a = nb::none())
+           "values"_a = nb::none(), "dense"_a = nb::none(), "values64"_a = nb::none())
       .def("rows_of", &FeatureKernelHandle::rows_of, "indptr"_a = nb::none(), "indices"_a = nb::none(), "values"_a = nb::none(),
-           "dense"_a = nb::none(), "Rows of other tokens against those of the kernel.");
+           "dense"_a = nb::none(), "values64"_a = nb::none(), "Rows of other tokens against those of the kernel.");
   nb::class_<MatrixKernelHandle, KernelHandle>(m, "MatrixKernel")
       .def(nb::init<Array<double, 2>, Array<std::uint32_t>>(), "matrix"_a, "places"_a);
   nb::class_<PythonKernelHandle, KernelHandle>(m, "PythonKernel").def(nb::init<nb::object, std::size_t>(), "block"_a, "size"_a);

@@ -250,20 +250,22 @@ nb::list named_rows(const PyTemplate& t, const Columns& columns, const Which& wh
   require(sequence < columns.table.n_sequences(), "there is no sequence " + std::to_string(sequence));
   const Expansion expansion(*t.program, columns.table, which);
   Expansion::Block block;
-  expansion.begin_block(block, sequence, sequence + 1);
-  std::vector<nb::list> rows(block.size);
-  std::string name, scratch;
-  for (std::size_t j = 0; j < t.program->lines().size(); ++j) {
-    expansion.expand_line(block, t.program->lines()[j]);
-    for (std::size_t k = 0; k < block.size; ++k) {
-      if (block.fingerprints[k] == 0) continue;
-      name.clear();
-      expansion.append_name(sequence, block.begin + k, j, name, scratch);
-      rows[k].append(to_str(name));
-    }
-  }
   nb::list result;
-  for (nb::list& row : rows) result.append(std::move(row));
+  std::string name, scratch;
+  expansion.seek(block, sequence);
+  while (expansion.next_block(block, sequence + 1)) {
+    std::vector<nb::list> rows(block.size);
+    for (std::size_t j = 0; j < t.program->lines().size(); ++j) {
+      expansion.expand_line(block, t.program->lines()[j]);
+      for (std::size_t k = 0; k < block.size; ++k) {
+        if (block.fingerprints[k] == 0) continue;
+        name.clear();
+        expansion.append_name(sequence, block.begin + k, j, name, scratch);
+        rows[k].append(to_str(name));
+      }
+    }
+    for (nb::list& row : rows) result.append(std::move(row));
+  }
   return result;
 }
 

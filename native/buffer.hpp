@@ -24,6 +24,7 @@ class Buffer {
 
   std::size_t size() const { return size_; }
   const T* data() const { return data_; }
+  T* data() { return data_; }
   void push(T x) {
     if (size_ == capacity_) resize_memory(std::max<std::size_t>(64, capacity_ * 2));
     data_[size_++] = x;
@@ -34,6 +35,8 @@ class Buffer {
     size_ += n;
     return data_ + (size_ - n);
   }
+  // Forget all but the first n.
+  void truncate(std::size_t n) { size_ = std::min(size_, n); }
   void swap(Buffer& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);

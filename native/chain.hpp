@@ -57,6 +57,7 @@ class Chain final : public Structure<T> {
     std::vector<Code> cells;       // index
     TokenGramBuilder gram_builder;
     SparseScratch sparse;          // gram of long planes
+    std::vector<double> all;       // and of those of very long ones, always left zero
     std::vector<std::uint32_t> first, second;  // tokens of two planes, as the kernel knows them
     std::vector<double> block;     // and their inner products
 
@@ -202,15 +203,22 @@ class Chain final : public Structure<T> {
 
   // ---- the best labels at each number of errors ----
 
-  bool offers_grades(bool any) const override { return any || (data_.cost == nullptr && data_.token_weight == nullptr); }
+  bool offers_grades(bool any) const override { return any || (data_.cost == nullptr && !data_.weighs_tokens()); }
 
   bool grades(typename Base::Workspace& base, std::size_t i, const T* w, bool any, std::vector<typename Base::Grade>& out) const override {
     if (!offers_grades(any)) return false;
     Scratch& ws = static_cast<Scratch&>(base);
+    const std::size_t n = data_.length(i);
+    const double table = double(n) * (any ? 2.0 : double(n) + 1.0) * double(Lp_) * sizeof(T);
+    if (table > kMostGrades) {
+      throw BadInput("sequence " + std::to_string(i) + " has " + std::to_string(n) +
+                     " tokens: slack rescaling needs a table of tokens x tokens x labels, which would take " +
+                     std::to_string(std::size_t(table / 1e9)) +
+                     " GB; expected at most 8 GB. Cut it into shorter sequences, or rescale margins");
+    }
     load_all(ws, i, w);
     const Edges<T> edge = edges(w);
     load_steps(ws, i, edge, w + data_.row_pair() * Lp_);
-    const std::size_t n = data_.length(i);
     ws.table.fill(ws.S.data(), n, L_, Lp_, data_.labels + data_.offsets[i], [&](std::size_t t) { return into(ws, edge, t); },
                   edge.start, edge.end, any ? std::min<std::size_t>(n, 1) : n);
     out.clear();
@@ -239,22 +247,26 @@ class Chain final : public Structure<T> {
   }
   // Scores of every label at every token of example i, without loss: fills ws.S.
   void load_all(Scratch& ws, std::size_t i, const T* w) const {
-    const std::size_t token = std::size_t(data_.offsets[i]), n = data_.length(i);
-    ws.reserve(n, Lp_);
-    T* S = ws.S.data();
+    ws.reserve(data_.length(i), Lp_);
+    load_tokens(std::size_t(data_.offsets[i]), data_.length(i), w, ws.S.data());
+  }
+  // The same of n tokens, the first of which is `token`.
+  void load_tokens(std::size_t token, std::size_t n, const T* w, T* S) const {
     const auto& kernel = kernels<T>();
     if (!data_.indptr.empty()) {
-      kernel.emissions(w, Lp_, data_.indptr.data() + token, data_.indices.data(), data_.values, n,
-                       data_.indptr[token + n], S);
+      const auto sum = [&](const auto emissions, const auto* values) {
+        emissions(w, Lp_, data_.indptr.data() + token, data_.indices.data(), values, n, data_.indptr[token + n], S);
+      };
+      if (data_.values64 == nullptr) sum(kernel.emissions, data_.values); else sum(kernel.emissions_f64, data_.values64);
     } else {
       std::fill(S, S + n * Lp_, T(0));
     }
-    add_dense(i, w + data_.row_dense() * Lp_, S);
+    add_dense(token, n, w + data_.row_dense() * Lp_, S);
   }
 
-  // S += scores of the dense features, whose weights are the given rows.
-  void add_dense(std::size_t i, const T* rows, T* S) const {
-    const std::size_t token = std::size_t(data_.offsets[i]), n = data_.length(i), d = data_.n_dense;
+  // S += scores of the dense features of n tokens, whose weights are the given rows.
+  void add_dense(std::size_t token, std::size_t n, const T* rows, T* S) const {
+    const std::size_t d = data_.n_dense;
     const auto& kernel = kernels<T>();
     if (data_.dense32 != nullptr) {
       kernel.dense_emissions_f32(rows, Lp_, data_.dense32 + token * d, d, n, S);
@@ -272,13 +284,18 @@ class Chain final : public Structure<T> {
 
   // With pair features, the transitions into each token: fills ws.steps.
   void load_steps(Scratch& ws, std::size_t i, const Edges<T>& edge, const T* pair_rows) const {
+    load_step_rows(ws, std::size_t(data_.offsets[i]), 1, data_.length(i), edge, pair_rows);
+  }
+  // The same of rows [from, to) of ws.steps, where row r is of the token `token` + r.
+  void load_step_rows(Scratch& ws, std::size_t token, std::size_t from, std::size_t to, const Edges<T>& edge,
+                      const T* pair_rows) const {
     if (!has_pairs()) return;
-    const std::size_t n = data_.length(i), size = L_ * Lp_;
-    if (ws.steps.size() < n * size) ws.steps.reset(n * size);
-    for (std::size_t t = 1; t < n; ++t) {
+    const std::size_t size = L_ * Lp_;
+    if (ws.steps.size() < to * size) ws.steps.reset(to * size);
+    for (std::size_t t = from; t < to; ++t) {
       T* M = ws.steps.data() + t * size;
       std::copy(edge.A, edge.A + size, M);
-      for_pairs(std::size_t(data_.offsets[i]) + t, [&](std::size_t g) {
+      for_pairs(token + t, [&](std::size_t g) {
         const T* rows = pair_rows + g * size;
         for (std::size_t k = 0; k < size; ++k) M[k] += rows[k];
       });
@@ -292,14 +309,18 @@ class Chain final : public Structure<T> {
 
   // Forward pass over ws.S: fills ws.D.
   void forward(Scratch& ws, std::size_t i, const Edges<T>& edge) const {
+    forward_rows(ws, edge, edge.start, 0, data_.length(i));
+  }
+  // The same of the rows [from, to), where `first` [Lp] is added to the scores of the first one.
+  void forward_rows(Scratch& ws, const Edges<T>& edge, const T* first, std::size_t from, std::size_t to) const {
     const auto& kernel = kernels<T>();
     if (has_pairs()) {
       if (ws.two.size() == 0) ws.two.reset(4 * Lp_);
       T* S = ws.two.data();  // no scores, and those of the token at hand
       T* D = S + 2 * Lp_;
       T* out = ws.D.data();
-      for (std::size_t l = 0; l < Lp_; ++l) out[l] = ws.S[l] + edge.start[l];
-      for (std::size_t t = 1; t < data_.length(i); ++t) {
+      for (std::size_t l = 0; l < Lp_; ++l) out[from * Lp_ + l] = ws.S[from * Lp_ + l] + first[l];
+      for (std::size_t t = from + 1; t < to; ++t) {
         std::copy_n(ws.S.data() + t * Lp_, Lp_, S + Lp_);
         const T* M = into(ws, edge, t);
         kernel.transition_bounds(M, L_, Lp_, ws.lower.data(), ws.upper.data());
@@ -312,8 +333,28 @@ class Chain final : public Structure<T> {
       kernel.transition_bounds(edge.A, L_, Lp_, ws.lower.data(), ws.upper.data());
       ws.bounds_valid = true;
     }
-    kernel.forward(ws.S.data(), edge.start, edge.A, ws.lower.data(), ws.upper.data(), L_, Lp_,
-                   data_.length(i), ws.D.data());
+    kernel.forward(ws.S.data() + from * Lp_, first, edge.A, ws.lower.data(), ws.upper.data(), L_, Lp_, to - from,
+                   ws.D.data() + from * Lp_);
+  }
+
+  // The best last label, by the forward scores of the last token.
+  std::size_t best_end(const T* last, const Edges<T>& edge) const {
+    std::size_t best = 0;
+    for (std::size_t l = 1; l < L_; ++l) {
+      if (last[l] + edge.end[l] > last[best] + edge.end[best]) best = l;
+    }
+    return best;
+  }
+
+  // The best label before a label, by the forward scores there and a column of transitions.
+  std::size_t best_before(const T* prev, const T* column) const {
+    std::size_t p = 0;
+    T top = prev[0] + column[0];
+    for (std::size_t q = 1; q < L_; ++q) {
+      const T x = prev[q] + column[q * Lp_];
+      if (x > top) top = x, p = q;
+    }
+    return p;
   }
 
   // Best path under ws.S and the edges: fills ws.y; returns its score. `guess`, if given, is a path
@@ -323,10 +364,7 @@ class Chain final : public Structure<T> {
     const std::size_t n = data_.length(i);
     const T* D = ws.D.data();
     const T* last = D + (n - 1) * Lp_;
-    std::size_t best = 0;
-    for (std::size_t l = 1; l < L_; ++l) {
-      if (last[l] + edge.end[l] > last[best] + edge.end[best]) best = l;
-    }
+    std::size_t best = best_end(last, edge);
     const double score = double(last[best] + edge.end[best]);
     ws.y[n - 1] = static_cast<std::uint32_t>(best);
     // Back-pointers are found again along the one best path only. A predecessor that gives back
@@ -338,12 +376,7 @@ class Chain final : public Structure<T> {
       std::size_t p = guess != nullptr ? std::size_t(guess[t - 1]) : 0;
       if (guess == nullptr ||
           (prev[p] + column[p * Lp_]) + ws.S[t * Lp_ + best] != D[t * Lp_ + best]) {
-        p = 0;
-        T top = prev[0] + column[0];
-        for (std::size_t q = 1; q < L_; ++q) {
-          const T x = prev[q] + column[q * Lp_];
-          if (x > top) top = x, p = q;
-        }
+        p = best_before(prev, column);
       }
       best = p;
       ws.y[t - 1] = static_cast<std::uint32_t>(p);
@@ -412,7 +445,7 @@ class Chain final : public Structure<T> {
   void index(typename Base::Workspace& base, std::size_t i, CodeView plane,
              std::vector<Code>& index) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    read_cells(index, ones(), label_bits_, ws.cells);
+    read_cells(index, data_.value_words(), label_bits_, ws.cells);
     const std::size_t old = ws.cells.size();
     ws.cells.insert(ws.cells.end(), plane.begin(), plane.end());
     std::inplace_merge(ws.cells.begin(), ws.cells.begin() + std::ptrdiff_t(old), ws.cells.end());
@@ -517,7 +550,7 @@ class Chain final : public Structure<T> {
     }
     ws.bounds_valid = false;
     const std::size_t start = data_.row_start() * Lp_, end = data_.row_end() * Lp_;
-    CellReader reader(index, ones());
+    CellReader reader(index, data_.value_words());
     std::size_t at = 0;
     for (CellToken t; reader.next(t);) {
       std::uint32_t label[kTogether];
@@ -553,7 +586,7 @@ class Chain final : public Structure<T> {
   }
 
   void prefetch_part(std::size_t, CodeView index, const T* w) const override {
-    CellReader reader(index, ones());
+    CellReader reader(index, data_.value_words());
     for (CellToken t; reader.next(t);) {
       for (const std::uint32_t f : t.features) {
         const T* row = w + std::size_t(f) * Lp_;
@@ -566,7 +599,6 @@ class Chain final : public Structure<T> {
  private:
   static std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
   std::uint32_t label_of(Code c) const { return c & ((Code{1} << label_bits_) - 1); }
-  bool ones() const { return data_.values == nullptr; }
 
   // About how many cycles the two ways of gram() take.
   static double pair_work(std::size_t added, std::size_t kept) {
@@ -658,6 +690,7 @@ class Chain final : public Structure<T> {
     const std::size_t first = std::size_t(data_.offsets[i]);
     for (const Code c : a) room += 2 * n_features(first + (c >> label_bits_));
     if (has_pairs()) for_edges(i, a, [&](std::size_t, double) { ++room; });
+    if (room > n_weights() / kSlotsPerWeight) return gram_by_all_features(ws, i, a, planes, row);
     ws.sparse.clear(room);
     for_plane(i, a, [&](std::uint64_t j, double x) { ws.sparse.add(j, x); });
     for (std::size_t k = 0; k < planes.size(); ++k) {
@@ -665,6 +698,19 @@ class Chain final : public Structure<T> {
       for_plane(i, planes[k], [&](std::uint64_t j, double x) { sum += x * ws.sparse.get(j); });
       row[k] = sum;
     }
+  }
+
+  // The same where a hash table of the plane's entries would be larger than an array of all weights:
+  // the planes of very long sequences.
+  void gram_by_all_features(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes, double* row) const {
+    ws.all.resize(n_weights());
+    for_plane(i, a, [&](std::uint64_t j, double x) { ws.all[j] += x; });
+    for (std::size_t k = 0; k < planes.size(); ++k) {
+      double sum = 0.0;
+      for_plane(i, planes[k], [&](std::uint64_t j, double x) { sum += x * ws.all[j]; });
+      row[k] = sum;
+    }
+    for_plane(i, a, [&](std::uint64_t j, double) { ws.all[j] = 0.0; });
   }
 
   std::size_t n_features(std::size_t token) const {
@@ -685,7 +731,7 @@ class Chain final : public Structure<T> {
       };
       if (!data_.indptr.empty()) {
         for (std::int64_t e = data_.indptr[token]; e < data_.indptr[token + 1]; ++e) {
-          feature(data_.indices[std::size_t(e)], ones() ? 1.0 : double(data_.values[e]));
+          feature(data_.indices[std::size_t(e)], data_.value(std::size_t(e)));
         }
       }
       for_dense(token, [&](std::size_t j, T x) { feature(data_.row_dense() + j, double(x)); });
@@ -700,7 +746,7 @@ class Chain final : public Structure<T> {
     for (std::size_t t = 0; t < data_.length(i); ++t) {
       T* row = ws.S.data() + t * Lp_;
       const std::size_t truth = std::size_t(data_.labels[first + t]);
-      const T weight = data_.token_weight != nullptr ? scale * T(data_.token_weight[first + t]) : scale;
+      const T weight = data_.weighs_tokens() ? scale * T(data_.weight_of(first + t)) : scale;
       if (data_.cost == nullptr) {
         row[truth] -= weight;  // one less for the truth is one more for the others
       } else {
@@ -803,7 +849,7 @@ class Chain final : public Structure<T> {
 
   void name_cells(Scratch& ws, CodeView index) const {
     ws.cell.resize(CellReader::n_cells(index));
-    CellReader reader(index, ones());
+    CellReader reader(index, data_.value_words());
     std::size_t at = 0;
     for (CellToken t; reader.next(t);) {
       for (const Code l : t.labels) {
@@ -820,7 +866,7 @@ class Chain final : public Structure<T> {
   void gains(Scratch& ws, std::size_t i, const T* w, CodeView index, Score&& score) const {
     const Edges<T> edge = edges(w);
     ws.cell.resize(CellReader::n_cells(index));
-    CellReader reader(index, ones());
+    CellReader reader(index, data_.value_words());
     Cell* cell = ws.cell.data();
     for (CellToken t; reader.next(t);) {
       score(t, cell);
@@ -903,11 +949,13 @@ class Chain final : public Structure<T> {
         for (int k = 0; k < N; ++k) sum[k] += row[l[k]];
       }
     } else {
-      for (std::size_t e = 0; e < n; ++e) {
-        const T* row = w + std::size_t(f[e]) * Lp_;
-        const T x = static_cast<T>(t.value(e));
-        for (int k = 0; k < N; ++k) sum[k] += x * row[l[k]];
-      }
+      t.with_values([&](auto value) {
+        for (std::size_t e = 0; e < n; ++e) {
+          const T* row = w + std::size_t(f[e]) * Lp_;
+          const T x = static_cast<T>(value(e));
+          for (int k = 0; k < N; ++k) sum[k] += x * row[l[k]];
+        }
+      });
     }
     for_dense(first + t.token, [&](std::size_t j, T x) {
       const T* row = w + (data_.row_dense() + j) * Lp_;
@@ -939,11 +987,13 @@ class Chain final : public Structure<T> {
         for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k]);
       }
     } else {
-      for (std::size_t e = 0; e < n; ++e) {
-        const std::size_t row = std::size_t(t.features[e]) * Lp_;
-        const T x = static_cast<T>(t.value(e));
-        for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * x);
-      }
+      t.with_values([&](auto value) {
+        for (std::size_t e = 0; e < n; ++e) {
+          const std::size_t row = std::size_t(t.features[e]) * Lp_;
+          const T x = static_cast<T>(value(e));
+          for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * x);
+        }
+      });
     }
     for_dense(token, [&](std::size_t j, T x) {
       const std::size_t row = (data_.row_dense() + j) * Lp_;
@@ -974,6 +1024,11 @@ class Chain final : public Structure<T> {
     if (grams_[i].compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return made.release();
     return known;
   }
+
+  static constexpr double kMostGrades = 8e9;  // bytes of the table of grades()
+
+  // An entry of a sparse plane takes up to 4 slots of 24 bytes, a weight of an array 8 bytes.
+  static constexpr std::size_t kSlotsPerWeight = 12;
 
   // Longer sequences keep no inner products: they grow with the square of the length.
   static constexpr std::size_t kLongestGram = 256;

@@ -7,7 +7,7 @@
 //   [number of cells]
 //   per token: [token] [truth] [label before or kNone] [label after or kNone]
 //              [number of cells here] [labels ...] [number of features] [ids ...] [values ...]
-// (values only where the features are not all ones).
+// (values only where the features are not all ones: a word each, or two where they are of 8 bytes).
 #pragma once
 
 #include <bit>
@@ -24,15 +24,30 @@ struct CellToken {
   std::uint32_t token, truth, before, after;
   std::span<const Code> labels;
   std::span<const std::uint32_t> features;
-  const Code* values;  // float bits, nullptr: all ones
+  const Code* values;  // bits of floats, or of doubles if `wide`; nullptr: all ones
+  bool wide;
 
-  float value(std::size_t k) const { return values == nullptr ? 1.0f : std::bit_cast<float>(values[k]); }
+  // f(value of the k-th feature), for loops over features that are not all ones: f is called with
+  // a function of k that knows how wide the values are.
+  template <class F>
+  void with_values(F&& f) const {
+    if (wide) {
+      f([v = values](std::size_t k) {
+        double x;
+        std::memcpy(&x, v + 2 * k, sizeof x);
+        return x;
+      });
+    } else {
+      f([v = values](std::size_t k) { return std::bit_cast<float>(v[k]); });
+    }
+  }
 };
 
 // Walks over the tokens of an index.
 class CellReader {
  public:
-  CellReader(CodeView index, bool ones) : at_(index.data()), end_(index.data() + index.size()), ones_(ones) {
+  // `words`: of a value, as ChainData::value_words().
+  CellReader(CodeView index, std::size_t words) : at_(index.data()), end_(index.data() + index.size()), words_(words) {
     if (!index.empty()) ++at_;
   }
   static std::size_t n_cells(CodeView index) { return index.empty() ? 0 : index[0]; }
@@ -48,18 +63,16 @@ class CellReader {
     const std::size_t n = at_[0];
     t.features = {at_ + 1, n};
     at_ += 1 + n;
-    t.values = nullptr;
-    if (!ones_) {
-      t.values = at_;
-      at_ += n;
-    }
+    t.values = words_ > 0 ? at_ : nullptr;
+    t.wide = words_ == 2;
+    at_ += words_ * n;
     return true;
   }
 
  private:
   const Code* at_;
   const Code* end_;
-  bool ones_;
+  std::size_t words_;
 };
 
 // Write the index of these cells, ascending codes (token << label_bits) | label.
@@ -89,13 +102,18 @@ inline void write_cells(const ChainData& data, int label_bits, std::size_t i, Co
     for (std::int64_t e = begin; e < end && data.values != nullptr; ++e) {
       index.push_back(std::bit_cast<Code>(data.values[e]));
     }
+    for (std::int64_t e = begin; e < end && data.values64 != nullptr; ++e) {
+      Code words[2];
+      std::memcpy(words, data.values64 + e, sizeof words);
+      index.insert(index.end(), words, words + 2);
+    }
   }
 }
 
 // The cells of an index, as codes.
-inline void read_cells(CodeView index, bool ones, int label_bits, std::vector<Code>& cells) {
+inline void read_cells(CodeView index, std::size_t words, int label_bits, std::vector<Code>& cells) {
   cells.clear();
-  CellReader reader(index, ones);
+  CellReader reader(index, words);
   for (CellToken t; reader.next(t);) {
     for (const Code label : t.labels) cells.push_back((t.token << label_bits) | label);
   }

@@ -17,7 +17,8 @@ class ChainProblem final : public ProblemOf<Chain, ChainData> {
                std::optional<Array<float>> token_weight, std::optional<Array<double, 2>> cost,
                std::optional<Array<double>> example_weight, std::size_t n_pair,
                std::optional<Array<std::int64_t>> pair_indptr,
-               std::optional<Array<std::uint32_t>> pair_indices);
+               std::optional<Array<std::uint32_t>> pair_indices,
+               std::optional<Array<double>> values64, std::optional<Array<double>> token_weight64);
 
   template <class T>
   const Chain<T>* chain() {

@@ -24,6 +24,10 @@ struct BadInput : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+// No value of a feature, weight of an example or token, or cost of an error is farther from zero.
+// Products of two of them, summed over millions of tokens, then stay within a 4-byte float (3.4e38).
+inline constexpr double kMaxValue = 1e12;
+
 // A kernel that is not positive semidefinite, where it shows.
 struct IndefiniteKernel : BadInput {
   IndefiniteKernel()

@@ -155,6 +155,7 @@ class TokenEncoder : RowBuilder {
   using RowBuilder::indptr;
   using RowBuilder::RowBuilder;
   using RowBuilder::values;
+  using RowBuilder::values64;
   using RowBuilder::weighted;
   Buffer<std::int64_t> offsets;  // [sequences + 1]
 
@@ -231,7 +232,7 @@ class TokenEncoder : RowBuilder {
     // No Python code runs in here.
     end_row([this](std::string_view name) {
       throw BadInput(where() + ", feature " + py::shown(name) +
-                     ": its values sum to more than a 4-byte float can hold");
+                     ": its values sum to more than 1e12 in size; expected a smaller sum");
     });
     count_work(row_size() + 1);
   }
@@ -388,12 +389,12 @@ class TokenEncoder : RowBuilder {
       PyErr_Clear();
       number = std::numeric_limits<double>::infinity();
     }
-    if (!(std::abs(number) <= double{FLT_MAX})) {
+    if (!(std::abs(number) <= kMaxValue)) {
       const nb::object held = nb::borrow(value);
       // Python refuses to show a really long integer.
       const std::string found = PyLong_Check(value) ? "an integer too large" : py::shown(value);
       throw BadInput(where() + ", feature " + py::shown(prefix_ + std::string(name)) + ": found " +
-                     found + "; expected a finite number that fits a 4-byte float");
+                     found + "; expected a number between -1e12 and 1e12");
     }
     if (number != 0.0) push(name, number);
   }

@@ -34,7 +34,7 @@ namespace mm {
 
 struct PassOptions {
   double tau = 0.0;          // leave a part alone when its violation ψ is not above this
-  double tau_inner = 0.0;    // SMO stops at this violation ...
+  double tau_inner = 0.0;    // SMO stops at this violation (as tau, times the weight of the example) ...
   double tau_relative = 0.0; // ... or at this share of the violation it started from
   int max_smo = 1000;        // steps of one SMO
   int rounds = 1;            // exact_pass: oracle calls on one example, while they find something
@@ -658,7 +658,7 @@ class Engine {
         options.frank_wolfe
             ? frank_wolfe(m, part.set.gram(), part.set.stride(), curvature, alpha, F)
             : smo(m, part.set.gram(), part.set.stride(), curvature, options.mu, sigma,
-                  std::max(options.tau_inner, options.tau_relative * (top - low)), options.max_smo, alpha, F);
+                  std::max(options.tau_inner / weight, options.tau_relative * (top - low)), options.max_smo, alpha, F);
     if (steps == 0) return false;
     if (steps < 0) {  // a plane without features and with a loss, and no end to its multiplier
       unbounded_ = true;
@@ -681,8 +681,7 @@ class Engine {
     if (linear < 0.5 * bend) {
       // An over-relaxed step that was not solved to the end can overshoot so far that the dual
       // falls. Then go back along it to the best point.
-      // (Where rounding alone makes `linear` negative the step may have no curvature: then none of it.)
-      share = bend > 0.0 ? std::max(linear, 0.0) / bend : 0.0;
+      share = bend > 0.0 ? std::max(linear, 0.0) / bend : 0.0;  // rounding may leave no bend at all
       for (std::size_t k = free() ? 1 : 0; k < m; ++k) alpha[k] = lane.before[k] + share * (alpha[k] - lane.before[k]);
     }
     const double before_loss = loss_, before_price = price_;

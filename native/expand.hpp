@@ -20,6 +20,7 @@ namespace mm {
 class Expansion {
  public:
   static constexpr std::size_t kBlock = 8192;  // tokens
+  static constexpr std::size_t kAround = 64;   // tokens on each side of a piece that are looked at with it
   static constexpr std::uint32_t kNone = FeatureIndex::npos;
 
   Expansion(const TemplateProgram& program, const ColumnTable& table, std::vector<std::size_t> columns)
@@ -34,25 +35,47 @@ class Expansion {
   const TemplateProgram& program() const { return program_; }
   const ColumnTable& table() const { return table_; }
 
-  // A thread's memory for one block of whole sequences.
+  // A thread's memory for one block of tokens: whole sequences, or a piece of one that is longer than
+  // a block.
   struct Block {
-    std::size_t first = 0, last = 0;                // sequences
+    std::size_t first = 0, last = 0;                // sequences: that of the first token, that of the next block
     std::size_t begin = 0, size = 0;                // tokens
-    std::vector<std::vector<std::uint64_t>> atoms;  // [atom][token]
+    std::size_t seen_begin = 0, seen_end = 0;       // tokens whose atoms are there: the block and some around it
+    std::vector<std::vector<std::uint64_t>> atoms;  // [atom][token - seen_begin]
     std::vector<Fingerprint> fingerprints;          // [token] of the line at hand; 0: no feature
     std::string scratch;
   };
 
-  // The block that begins with sequence i and ends before `end`.
-  void begin_block(Block& block, std::size_t i, std::size_t end) const {
-    const auto offsets = table_.offsets();
-    block.first = i;
-    block.begin = std::size_t(offsets[i]);
-    while (i < end && (i == block.first || std::size_t(offsets[i + 1]) - block.begin <= kBlock)) ++i;
+  // Puts the block before sequence i: next_block() begins there.
+  void seek(Block& block, std::size_t i) const {
     block.last = i;
-    block.size = std::size_t(offsets[i]) - block.begin;
+    block.begin = std::size_t(table_.offsets()[i]);
+    block.size = 0;
+  }
+
+  // The block behind the present one; false if all tokens before sequence `end` are done.
+  bool next_block(Block& block, std::size_t end) const {
+    const auto offsets = table_.offsets();
+    std::size_t i = block.last;
+    if (i >= end) return false;
+    block.first = i;
+    block.begin += block.size;
+    const std::size_t sequence_begin = std::size_t(offsets[i]), sequence_end = std::size_t(offsets[i + 1]);
+    if (sequence_end - sequence_begin > kBlock) {
+      block.size = std::min(kBlock, sequence_end - block.begin);
+      block.last = block.begin + block.size == sequence_end ? i + 1 : i;
+      block.seen_begin = std::max(sequence_begin, block.begin - std::min(block.begin, kAround));
+      block.seen_end = std::min(sequence_end, block.begin + block.size + kAround);
+    } else {
+      while (i < end && std::size_t(offsets[i + 1]) - block.begin <= kBlock) ++i;
+      block.last = i;
+      block.size = std::size_t(offsets[i]) - block.begin;
+      block.seen_begin = block.begin;
+      block.seen_end = block.begin + block.size;
+    }
     block.atoms.resize(program_.atoms().size());
     for (auto& hashes : block.atoms) hashes.clear();
+    return true;
   }
 
   // Fills block.fingerprints with the features of one line.
@@ -67,14 +90,22 @@ class Expansion {
       left = std::max<std::int64_t>(left, -operand.offset);
       right = std::max<std::int64_t>(right, operand.offset);
     }
-    for (std::size_t i = block.first; i < block.last; ++i) {
-      const std::int64_t n = offsets[i + 1] - offsets[i];
-      const std::size_t at = std::size_t(offsets[i]) - block.begin;
-      const std::int64_t from = relative ? std::min(left, n) : n;
-      const std::int64_t to = relative ? std::max(from, n - right) : n;
-      for (std::int64_t t = 0; t < from; ++t) block.fingerprints[at + std::size_t(t)] = slow(block, line, at, n, t);
-      if (from < to) inner(block, line, at, std::size_t(from), std::size_t(to));
-      for (std::int64_t t = to; t < n; ++t) block.fingerprints[at + std::size_t(t)] = slow(block, line, at, n, t);
+    for (std::size_t i = block.first; i == block.first || i < block.last; ++i) {
+      // The tokens of the sequence that are in the block, and of these the ones whose neighbours are all
+      // there, counted from the beginning of the sequence.
+      const std::int64_t begin = offsets[i], n = offsets[i + 1] - begin;
+      const std::int64_t low = std::max(std::int64_t(block.begin) - begin, std::int64_t{0});
+      const std::int64_t high = std::min(std::int64_t(block.begin + block.size) - begin, n);
+      const std::int64_t seen_low = std::max(std::int64_t(block.seen_begin) - begin, std::int64_t{0});
+      const std::int64_t seen_high = std::min(std::int64_t(block.seen_end) - begin, n);
+      const std::int64_t from = relative ? std::clamp(seen_low + left, low, high) : high;
+      const std::int64_t to = relative ? std::clamp(seen_high - right, from, high) : high;
+      const auto one = [&](std::int64_t t) {
+        block.fingerprints[std::size_t(begin + t) - block.begin] = slow(block, line, std::size_t(begin), n, t);
+      };
+      for (std::int64_t t = low; t < from; ++t) one(t);
+      if (from < to) inner(block, line, begin + from, begin + to);
+      for (std::int64_t t = to; t < high; ++t) one(t);
     }
   }
 
@@ -105,10 +136,12 @@ class Expansion {
     auto& hashes = block.atoms[a];
     if (!hashes.empty()) return;
     const TemplateProgram::Atom& atom = program_.atoms()[a];
-    hashes.resize(block.size);
-    for (std::size_t k = 0; k < block.size; ++k) {
-      hashes[k] = TemplateProgram::hash_value(TemplateProgram::value(atom, cell(block.begin + k, atom.column), block.scratch));
-    }
+    hashes.resize(block.seen_end - block.seen_begin);
+    for (std::size_t k = 0; k < hashes.size(); ++k) hashes[k] = hash_at(atom, block.seen_begin + k, block.scratch);
+  }
+
+  std::uint64_t hash_at(const TemplateProgram::Atom& atom, std::size_t token, std::string& scratch) const {
+    return TemplateProgram::hash_value(TemplateProgram::value(atom, cell(token, atom.column), scratch));
   }
 
   // The token that an operand looks at, counted from the beginning of its sequence; may be outside.
@@ -134,26 +167,33 @@ class Expansion {
 
   static Fingerprint finish(Fingerprint x) { return x != 0 ? x : 1; }
 
-  Fingerprint slow(Block& block, const TemplateProgram::Line& line, std::size_t at, std::int64_t n, std::int64_t t) const {
+  // The feature of token t of the sequence of n tokens that begins with token `begin`.
+  Fingerprint slow(Block& block, const TemplateProgram::Line& line, std::size_t begin, std::int64_t n, std::int64_t t) const {
     Fingerprint x = line.seed;
     for (const auto& op : line.operands) {
-      const std::int64_t p = position(op, block.begin + at, n, t);
+      const std::int64_t p = position(op, begin, n, t);
       const std::uint64_t h = p < 0    ? program_.marker_hash(op.atom, p, block.scratch)
                               : p >= n ? program_.marker_hash(op.atom, p - n + 1, block.scratch)
-                                       : block.atoms[op.atom][at + std::size_t(p)];
+                                       : seen_hash(block, op.atom, begin + std::size_t(p));
       if (h == 0) return 0;
       x = TemplateProgram::join(x, h);
     }
     return finish(x);
   }
 
-  // Tokens whose neighbours, as far as the line looks, are all within the sequence.
-  void inner(Block& block, const TemplateProgram::Line& line, std::size_t at, std::size_t from, std::size_t to) const {
-    Fingerprint* out = block.fingerprints.data() + at;
-    std::fill(out + from, out + to, line.seed);
+  std::uint64_t seen_hash(Block& block, std::uint32_t a, std::size_t token) const {
+    if (token >= block.seen_begin && token < block.seen_end) return block.atoms[a][token - block.seen_begin];
+    return hash_at(program_.atoms()[a], token, block.scratch);
+  }
+
+  // Tokens from..to, counted in the table, whose neighbours are seen as far as the line looks.
+  void inner(Block& block, const TemplateProgram::Line& line, std::int64_t from, std::int64_t to) const {
+    Fingerprint* out = block.fingerprints.data() + (from - std::int64_t(block.begin));
+    const std::size_t n = std::size_t(to - from);
+    std::fill(out, out + n, line.seed);
     for (const auto& op : line.operands) {
-      const std::uint64_t* h = block.atoms[op.atom].data() + at + op.offset;
-      for (std::size_t t = from; t < to; ++t) {
+      const std::uint64_t* h = block.atoms[op.atom].data() + (from - std::int64_t(block.seen_begin) + op.offset);
+      for (std::size_t t = 0; t < n; ++t) {
         out[t] = out[t] == 0 || h[t] == 0 ? 0 : finish(TemplateProgram::join(out[t], h[t]));
       }
     }
@@ -168,12 +208,14 @@ class Expansion {
 
 // The features of some tokens as compressed rows; ids ascend within a token.
 struct FeatureRows {
-  std::vector<std::int64_t> indptr{0};
-  std::vector<std::uint32_t> indices;
+  Buffer<std::int64_t> indptr;
+  Buffer<std::uint32_t> indices;
+
+  FeatureRows() { indptr.push(0); }
 
   // Sorts what was put behind the last row and makes it a row.
   void end_row() {
-    std::uint32_t* begin = indices.data() + indptr.back();
+    std::uint32_t* begin = indices.data() + indptr.data()[indptr.size() - 1];
     std::uint32_t* end = indices.data() + indices.size();
     if (end - begin > 48) {
       std::sort(begin, end);
@@ -185,8 +227,8 @@ struct FeatureRows {
         *j = id;
       }
     }
-    indices.resize(std::size_t(std::unique(begin, end) - indices.data()));  // hashing may join two
-    indptr.push_back(static_cast<std::int64_t>(indices.size()));
+    indices.truncate(std::size_t(std::unique(begin, end) - indices.data()));  // hashing may join two
+    indptr.push(static_cast<std::int64_t>(indices.size()));
   }
 };
 
@@ -198,6 +240,7 @@ struct AllRows {
 
 // Shares of tokens, joined in order; each thread copies its own.
 inline AllRows join_rows(std::vector<FeatureRows>& shares) {
+  if (shares.size() == 1) return {std::move(shares[0].indptr), std::move(shares[0].indices)};
   std::vector<std::size_t> tokens{0}, entries{0};
   for (const FeatureRows& share : shares) {
     tokens.push_back(tokens.back() + share.indptr.size() - 1);
@@ -208,10 +251,10 @@ inline AllRows join_rows(std::vector<FeatureRows>& shares) {
   std::uint32_t* ids = all.indices.extend(entries.back());
   ends[0] = 0;
   run_shares(shares.size(), [&](std::size_t k) {
-    const FeatureRows& mine = shares[k];
+    const FeatureRows mine = std::move(shares[k]);  // freed as soon as it is copied
     const auto shift = static_cast<std::int64_t>(entries[k]);
-    for (std::size_t t = 1; t < mine.indptr.size(); ++t) ends[tokens[k] + t] = mine.indptr[t] + shift;
-    std::copy(mine.indices.begin(), mine.indices.end(), ids + entries[k]);
+    for (std::size_t t = 1; t < mine.indptr.size(); ++t) ends[tokens[k] + t] = mine.indptr.data()[t] + shift;
+    std::copy_n(mine.indices.data(), mine.indices.size(), ids + entries[k]);
   });
   return all;
 }
@@ -239,13 +282,10 @@ AllRows expand_rows(const Expansion& expansion, int threads, Prefetch&& prefetch
   std::vector<FeatureRows> rows(shares);
   run_shares(shares, [&](std::size_t share) {
     FeatureRows& mine = rows[share];
-    const std::size_t tokens = std::size_t(offsets[cuts[share + 1]] - offsets[cuts[share]]);
-    mine.indptr.reserve(tokens + 1);
-    mine.indices.reserve(tokens * lines.size());
     Expansion::Block block;
     std::vector<std::uint32_t> ids;  // [line][token]
-    for (std::size_t i = cuts[share]; i < cuts[share + 1]; i = block.last) {
-      expansion.begin_block(block, i, cuts[share + 1]);
+    expansion.seek(block, cuts[share]);
+    while (expansion.next_block(block, cuts[share + 1])) {
       ids.resize(lines.size() * block.size);
       for (std::size_t j = 0; j < lines.size(); ++j) {
         expansion.expand_line(block, lines[j]);
@@ -261,7 +301,7 @@ AllRows expand_rows(const Expansion& expansion, int threads, Prefetch&& prefetch
       for (std::size_t t = 0; t < block.size; ++t) {
         for (std::size_t j = 0; j < lines.size(); ++j) {
           const std::uint32_t id = ids[j * block.size + t];
-          if (id != Expansion::kNone) mine.indices.push_back(id);
+          if (id != Expansion::kNone) mine.indices.push(id);
         }
         mine.end_row();
       }
@@ -306,9 +346,9 @@ inline LearnedFeatures expand_learning(const Expansion& expansion, std::size_t m
   };
   std::vector<Group> groups;
   std::vector<std::size_t> group_of(n_lines);
+  std::unordered_map<Fingerprint, std::size_t> group_with;  // by seed
   for (std::size_t j = 0; j < n_lines; ++j) {
-    std::size_t g = 0;
-    while (g < groups.size() && groups[g].seed != lines[j].seed) ++g;
+    const std::size_t g = group_with.try_emplace(lines[j].seed, groups.size()).first->second;
     if (g == groups.size()) groups.push_back({lines[j].seed, {}, {}});
     groups[g].lines.push_back(j);
     group_of[j] = g;
@@ -319,8 +359,8 @@ inline LearnedFeatures expand_learning(const Expansion& expansion, std::size_t m
     Expansion::Block block;
     std::vector<FeatureIndex> index(groups.size());
     std::vector<std::vector<std::uint64_t>> twice(groups.size());  // (feature, token) of groups of lines
-    for (std::size_t i = 0; i < n_sequences; i = block.last) {
-      expansion.begin_block(block, i, n_sequences);
+    expansion.seek(block, 0);
+    while (expansion.next_block(block, n_sequences)) {
       for (std::size_t g = worker; g < groups.size(); g += workers) {
         for (const std::size_t j : groups[g].lines) {
           expansion.expand_line(block, lines[j]);
@@ -399,13 +439,11 @@ inline LearnedFeatures expand_learning(const Expansion& expansion, std::size_t m
   run_shares(shares, [&](std::size_t share) {
     FeatureRows& mine = rows[share];
     const std::size_t begin = n_tokens * share / shares, end = n_tokens * (share + 1) / shares;
-    mine.indptr.reserve(end - begin + 1);
-    mine.indices.reserve((end - begin) * n_lines);
     for (std::size_t t = begin; t < end; ++t) {
       for (std::size_t j = 0; j < n_lines; ++j) {
         if (ids[j][t] == Expansion::kNone) continue;
         const std::uint32_t number = groups[group_of[j]].features[ids[j][t]].number;
-        if (number != Expansion::kNone) mine.indices.push_back(number);
+        if (number != Expansion::kNone) mine.indices.push(number);
       }
       mine.end_row();
     }

@@ -16,11 +16,14 @@ namespace mm {
 struct TokenFeatures {
   std::span<const std::int64_t> indptr;    // [n + 1], empty without sparse features
   std::span<const std::uint32_t> indices;  // ascending within a token
-  const float* values = nullptr;           // nullptr: all ones
+  const float* values = nullptr;           // at most one of the two; neither: all ones
+  const double* values64 = nullptr;
   const double* dense = nullptr;           // [n][n_dense]
   std::size_t n = 0, n_sparse = 0, n_dense = 0;
 
-  double value(std::size_t e) const { return values == nullptr ? 1.0 : double(values[e]); }
+  double value(std::size_t e) const {
+    return values != nullptr ? double(values[e]) : values64 != nullptr ? values64[e] : 1.0;
+  }
 };
 
 struct KernelFunction {
@@ -103,10 +106,13 @@ class FeatureKernel final : public TokenKernel {
     for (const std::uint32_t f : tokens_.indices) ++starts_[f + 1];
     for (std::size_t f = 0; f < tokens_.n_sparse; ++f) starts_[f + 1] += starts_[f];
     postings_.resize(tokens_.indices.size());
+    if (tokens_.values64 != nullptr) wide_.resize(postings_.size());
     std::vector<std::size_t> at(starts_.begin(), starts_.end());
     for (std::size_t t = 0; t < tokens_.n; ++t) {
       for (std::size_t e = std::size_t(tokens_.indptr[t]); e < std::size_t(tokens_.indptr[t + 1]); ++e) {
-        postings_[at[tokens_.indices[e]]++] = {static_cast<std::uint32_t>(t), static_cast<float>(tokens_.value(e))};
+        const std::size_t place = at[tokens_.indices[e]]++;
+        postings_[place] = {static_cast<std::uint32_t>(t), static_cast<float>(tokens_.value(e))};
+        if (!wide_.empty()) wide_[place] = tokens_.value(e);
       }
     }
   }
@@ -118,7 +124,12 @@ class FeatureKernel final : public TokenKernel {
       for (std::size_t e = std::size_t(of.indptr[a]); e < std::size_t(of.indptr[a + 1]); ++e) {
         const double x = of.value(e);
         const Posting* end = postings_.data() + starts_[of.indices[e] + 1];
-        for (const Posting* p = postings_.data() + starts_[of.indices[e]]; p < end; ++p) out[p->token] += x * double(p->value);
+        const Posting* p = postings_.data() + starts_[of.indices[e]];
+        if (wide_.empty()) {
+          for (; p < end; ++p) out[p->token] += x * double(p->value);
+        } else {
+          for (const double* v = wide_.data() + starts_[of.indices[e]]; p < end; ++p) out[p->token] += x * *v++;
+        }
       }
     }
     constexpr std::size_t kTile = 2048;  // of the row, which stays in the cache over all columns
@@ -157,6 +168,7 @@ class FeatureKernel final : public TokenKernel {
   std::vector<double> columns_;         // dense features, [n_dense][n]
   std::vector<std::size_t> starts_;     // of each sparse feature in postings_
   std::vector<Posting> postings_;
+  std::vector<double> wide_;            // their values, where these have 8 bytes
 };
 
 // Entries of a matrix that somebody else computed.

@@ -168,7 +168,7 @@ class ItemParser {
   void end_token(const char* what) {
     rows.end_row([&](std::string_view name) {
       fail("found values of " + std::string(what) + " " + detail::quoted(name) +
-           " that sum to more than a 4-byte float can hold; expected a smaller sum");
+           " that sum to more than 1e12 in size; expected a smaller sum");
     });
   }
 
@@ -259,7 +259,9 @@ class ItemParser {
         fail("found the value " + detail::quoted(text) + " of attribute " + detail::quoted(name) +
              "; expected a number (a colon in a name is written \\:)");
       }
-      check_size(text, value);
+      if (too_large(value)) {
+        fail("found the value " + detail::quoted(text) + " of attribute " + detail::quoted(name) + kWithin);
+      }
       if (value == 0.0) return;
     }
     if (field.escaped) {
@@ -283,7 +285,7 @@ class ItemParser {
       fail("found " + detail::quoted(field.text) + "; " + kExpected +
            ", where the number is not negative");
     }
-    check_size(text, value);
+    if (too_large(value)) fail("found " + detail::quoted(field.text) + kWithin);
     if (weight_line_ != 0) {
       fail("found a second @weight of a sequence, the first is on line " +
            std::to_string(weight_line_) + "; expected one");
@@ -293,11 +295,8 @@ class ItemParser {
     weighted = true;
   }
 
-  void check_size(std::string_view text, double value) const {
-    if (std::abs(value) <= double{FLT_MAX}) return;
-    fail("found the number " + detail::quoted(text) +
-         "; expected a finite one that fits a 4-byte float");
-  }
+  static constexpr const char* kWithin = "; expected a number between -1e12 and 1e12";
+  static bool too_large(double value) { return !(std::abs(value) <= kMaxValue); }
 
   // --- SVM^hmm ---
 
@@ -371,7 +370,9 @@ class ItemParser {
       fail("found the value " + detail::quoted(text) + " of feature " + detail::quoted(name) +
            "; expected a number");
     }
-    check_size(text, value);
+    if (too_large(value)) {
+      fail("found the value " + detail::quoted(text) + " of feature " + detail::quoted(name) + kWithin);
+    }
     name.remove_prefix(name.find_first_not_of('0'));
     if (value != 0.0) rows.add(name, value);
     return number;

@@ -80,7 +80,7 @@ class KernelChain final : public Forwarding<T> {
   // are not counted: the schedule, and with it the result, would depend on the size of the cache.)
   double update_work(CodeView index) const override {
     double tokens = 0.0;
-    CellReader reader(index, true);
+    CellReader reader(index, 0);
     for (CellToken t; reader.next(t);) ++tokens;
     const double vectors = double(this->row_size() * sizeof(T)) / 32.0;
     return tokens * 2.0 * vectors * double(kernel_.size());

@@ -30,6 +30,9 @@ struct ChainKernels {
   void (*emissions)(const T* W, std::size_t Lp, const std::int64_t* indptr,
                     const std::uint32_t* indices, const float* values, std::size_t n_tokens,
                     std::int64_t limit, T* S);
+  void (*emissions_f64)(const T* W, std::size_t Lp, const std::int64_t* indptr,
+                        const std::uint32_t* indices, const double* values, std::size_t n_tokens,
+                        std::int64_t limit, T* S);
 
   // S[t] += sum over j of X[t][j] * W[j]; X is [n_tokens][d], row-major.
   void (*dense_emissions_f32)(const T* W, std::size_t Lp, const float* X, std::size_t d,

@@ -96,9 +96,9 @@ inline void for_slices(std::size_t n_vec, F&& f) {
   slice_tail<kSlice>(n_vec - at, at, f);
 }
 
-template <class T, int NV, bool kOnes>
+template <class T, class X, int NV, bool kOnes>
 void emissions_slice(const T* W, std::size_t Lp, const std::int64_t* indptr,
-                     const std::uint32_t* indices, const float* values, std::size_t n_tokens,
+                     const std::uint32_t* indices, const X* values, std::size_t n_tokens,
                      std::int64_t limit, T* S) {
   for (std::size_t t = 0; t < n_tokens; ++t) {
     Vec<T> acc[NV];
@@ -122,17 +122,17 @@ void emissions_slice(const T* W, std::size_t Lp, const std::int64_t* indptr,
   }
 }
 
-template <class T>
+template <class T, class X>
 void emissions(const T* W, std::size_t Lp, const std::int64_t* indptr,
-               const std::uint32_t* indices, const float* values, std::size_t n_tokens,
+               const std::uint32_t* indices, const X* values, std::size_t n_tokens,
                std::int64_t limit, T* S) {
   for_slices(Lp / kLanes<T>, [&]<int NV>(std::size_t at) {
     const std::size_t shift = at * kLanes<T>;
     if (values == nullptr) {
-      emissions_slice<T, NV, true>(W + shift, Lp, indptr, indices, values, n_tokens, limit,
+      emissions_slice<T, X, NV, true>(W + shift, Lp, indptr, indices, values, n_tokens, limit,
                                    S + shift);
     } else {
-      emissions_slice<T, NV, false>(W + shift, Lp, indptr, indices, values, n_tokens, limit,
+      emissions_slice<T, X, NV, false>(W + shift, Lp, indptr, indices, values, n_tokens, limit,
                                     S + shift);
     }
   });
@@ -360,7 +360,8 @@ void spread(const T* k, std::size_t n, const T* amount, std::size_t Lp, T* W) {
 template <class T>
 constexpr ChainKernels<T> table(const char* name) {
   return {name,
-          &emissions<T>,
+          &emissions<T, float>,
+          &emissions<T, double>,
           &dense_emissions<T, float>,
           &dense_emissions<T, double>,
           &transition_bounds<T>,

@@ -122,6 +122,12 @@ struct Link {
     const double square = s > 0.0 ? d * d / (2.0 * s) : 0.0;
     return square + (d > 0.0 ? upper.at(k) * d : d < 0.0 ? lower.at(k) * d : 0.0);
   }
+  // Ω(w)
+  double penalty(const double* w, std::size_t n) const {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < n; ++k) sum += penalty(k, w[k]);
+    return sum;
+  }
   // Ω*_k(u), given w = weight(k, u).
   double conjugate(std::size_t k, double u, double w) const { return w * u - penalty(k, w); }
 };

@@ -7,29 +7,31 @@
 
 namespace mm {
 
+template <class X>
 struct Rows {
   std::vector<std::int64_t> indptr{0};
   std::vector<std::uint32_t> indices;
-  std::vector<float> values;  // empty: all ones
+  std::vector<X> values;  // empty: all ones
 };
 
 // number[old] is the new number, 0xFFFFFFFF: drop it. Where two features of a token become one, the
 // one with the value farther from zero stands for both: two that are simply there are there once,
 // whether or not others in the data have values.
-inline Rows renumber(std::span<const std::int64_t> indptr, std::span<const std::uint32_t> indices, const float* values,
-                     std::span<const std::uint32_t> number) {
+template <class X>
+Rows<X> renumber(std::span<const std::int64_t> indptr, std::span<const std::uint32_t> indices, const X* values,
+                 std::span<const std::uint32_t> number) {
   constexpr std::uint32_t kDrop = 0xFFFFFFFFu;
-  Rows out;
+  Rows<X> out;
   out.indptr.reserve(indptr.size());
   out.indices.reserve(indices.size());
   if (values != nullptr) out.values.reserve(indices.size());
-  std::vector<std::pair<std::uint32_t, float>> row;
+  std::vector<std::pair<std::uint32_t, X>> row;
   for (std::size_t t = 0; t + 1 < indptr.size(); ++t) {
     row.clear();
     for (std::int64_t e = indptr[t]; e < indptr[t + 1]; ++e) {
       const std::uint32_t old = indices[std::size_t(e)];
       if (old >= number.size()) throw BadInput("a feature has no number");
-      if (number[old] != kDrop) row.emplace_back(number[old], values != nullptr ? values[e] : 1.0f);
+      if (number[old] != kDrop) row.emplace_back(number[old], values != nullptr ? values[e] : X(1));
     }
     std::sort(row.begin(), row.end());
     const std::size_t begin = out.indices.size();

@@ -6,7 +6,6 @@
 // what is then exactly zero is left out. Nothing here knows of Python.
 #pragma once
 
-#include <cfloat>
 #include <cmath>
 #include <limits>
 
@@ -17,14 +16,17 @@ namespace mm {
 
 class RowBuilder {
  public:
-  RowBuilder(Vocabulary& vocabulary, bool grow) : vocabulary_(vocabulary), grow_(grow) {
+  // `wide`: values of 8 bytes instead of 4.
+  RowBuilder(Vocabulary& vocabulary, bool grow, bool wide = false) : vocabulary_(vocabulary), grow_(grow), wide_(wide) {
     indptr.push(0);
   }
 
   Buffer<std::int64_t> indptr;    // [rows + 1]
   Buffer<std::uint32_t> indices;  // ascending within a row, no two alike
   Buffer<float> values;           // [len(indices)], empty while all are exactly one
-  bool weighted = false;          // whether values is in use
+  Buffer<double> values64;        // the same, if wide
+  bool weighted = false;          // whether values, or values64, is in use
+  bool wide() const { return wide_; }
 
   std::size_t rows() const { return indptr.size() - 1; }
   std::size_t row_size() const { return features_.size(); }  // of the row that is being made
@@ -52,7 +54,7 @@ class RowBuilder {
   }
 
   // Names -> ids -> one row. `overflow(name)` is called, and must throw, for a feature whose values
-  // sum to more than a 4-byte float can hold.
+  // sum to more than kMaxValue.
   template <class Overflow>
   void end_row(Overflow&& overflow) {
     for (Feature& f : features_) {
@@ -77,7 +79,7 @@ class RowBuilder {
       sort(ids_);
       if (std::adjacent_find(ids_.begin(), ids_.end()) == ids_.end()) {
         std::copy(ids_.begin(), ids_.end(), indices.extend(ids_.size()));
-        if (weighted) std::fill_n(values.extend(ids_.size()), ids_.size(), 1.0f);
+        if (weighted) push_ones(ids_.size());
         indptr.push(static_cast<std::int64_t>(indices.size()));
         return;
       }
@@ -101,6 +103,10 @@ class RowBuilder {
     weights_.push_back(weight);
   }
 
+  void push_ones(std::size_t n) {
+    if (wide_) std::fill_n(values64.extend(n), n, 1.0); else std::fill_n(values.extend(n), n, 1.0f);
+  }
+
   // A row with weights or with repeated features.
   template <class Overflow>
   void add_up(Overflow&& overflow) {
@@ -114,15 +120,16 @@ class RowBuilder {
       for (; k < keys_.size() && keys_[k] >> 32 == id; ++k) {
         sum += weights_[static_cast<std::uint32_t>(keys_[k])];
       }
-      if (!(std::abs(sum) <= double{FLT_MAX})) overflow(vocabulary_.name(id));
-      const float value = static_cast<float>(sum);
-      if (value == 0.0f) continue;
-      if (value != 1.0f && !weighted) {
+      if (!(std::abs(sum) <= kMaxValue)) overflow(vocabulary_.name(id));
+      const double value = wide_ ? sum : double(static_cast<float>(sum));
+      if (value == 0.0) continue;
+      if (value != 1.0 && !weighted) {
         weighted = true;
-        std::fill_n(values.extend(indices.size()), indices.size(), 1.0f);
+        push_ones(indices.size());
       }
       indices.push(id);
-      if (weighted) values.push(value);
+      if (!weighted) continue;
+      if (wide_) values64.push(value); else values.push(static_cast<float>(value));
     }
     indptr.push(static_cast<std::int64_t>(indices.size()));
   }
@@ -143,7 +150,7 @@ class RowBuilder {
   }
 
   Vocabulary& vocabulary_;
-  const bool grow_;
+  const bool grow_, wide_;
   std::vector<Feature> features_;
   std::vector<double> weights_;  // of features_; shorter where the rest weighs one
   std::string scratch_;          // texts that were put together

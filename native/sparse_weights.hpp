@@ -64,7 +64,7 @@ class SparseWeights {
       float* row = S + t * row_size_;
       for (std::int64_t e = data.indptr[first + t]; e < data.indptr[first + t + 1]; ++e) {
         if (e + kAhead < end) mm::prefetch(entries_.data() + starts_[f[e + kAhead]]);
-        const float x = data.values == nullptr ? 1.0f : data.values[e];
+        const float x = data.ones() ? 1.0f : static_cast<float>(data.value(std::size_t(e)));
         const std::uint32_t stop = starts_[f[e] + 1];
         for (std::uint32_t k = starts_[f[e]]; k < stop; ++k) row[entries_[k].label] += x * entries_[k].weight;
       }

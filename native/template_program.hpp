@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <unordered_map>
 
 #include "columns.hpp"
 #include "feature_index.hpp"
@@ -51,6 +52,7 @@ class TemplateProgram {
   };
 
   explicit TemplateProgram(std::vector<std::vector<TemplatePiece>> lines) {
+    Known known;
     for (auto& pieces : lines) {
       Line line;
       // Features are told apart by the text around their values, as in CRF++: two lines that write
@@ -61,7 +63,7 @@ class TemplateProgram {
         text.append(literal ? std::to_string(piece.argument.size()) + "=" + piece.argument : "%");
         if (piece.kind == '=') continue;
         if (piece.offset > kFarthest || piece.offset < -kFarthest) throw BadInput("an offset is out of range");
-        line.operands.push_back({atom_of(piece), piece.mode, piece.offset});
+        line.operands.push_back({atom_of(piece, known), piece.mode, piece.offset});
         n_columns_ = std::max<std::size_t>(n_columns_, piece.column + std::size_t{1});
         if (piece.mode == TemplatePiece::Mode::kIndirect) {
           if (piece.offset < 0) throw BadInput("a column is negative");
@@ -150,7 +152,12 @@ class TemplateProgram {
   static constexpr std::int32_t kFarthest = 1 << 30;
   static constexpr std::int64_t kMarkers = 8;
 
-  std::uint32_t atom_of(const TemplatePiece& piece) {
+  using Known = std::unordered_map<std::string, std::uint32_t>;  // what tells atoms apart -> number
+
+  std::uint32_t atom_of(const TemplatePiece& piece, Known& known) {
+    std::string key = std::string{piece.kind, piece.lower ? '1' : '0'} + std::to_string(piece.column) + ',' + piece.argument;
+    const auto [found, is_new] = known.try_emplace(std::move(key), static_cast<std::uint32_t>(atoms_.size()));
+    if (!is_new) return found->second;
     Atom atom{piece.kind, piece.column, piece.argument, piece.lower, 0, nullptr};
     switch (atom.kind) {
       case 'x':
@@ -166,14 +173,8 @@ class TemplateProgram {
       }
       default: throw BadInput(std::string("unknown command ") + atom.kind);
     }
-    for (std::size_t a = 0; a < atoms_.size(); ++a) {
-      const Atom& known = atoms_[a];
-      if (known.kind == atom.kind && known.column == atom.column && known.argument == atom.argument && known.lower == atom.lower) {
-        return static_cast<std::uint32_t>(a);
-      }
-    }
     atoms_.push_back(std::move(atom));
-    return static_cast<std::uint32_t>(atoms_.size() - 1);
+    return found->second;
   }
 
   std::vector<Line> lines_;

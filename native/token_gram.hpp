@@ -47,7 +47,7 @@ class TokenGramBuilder {
       float* row = out + t * (t + 1) / 2;
       for (std::int64_t e = data.indptr[first + t]; e < data.indptr[first + t + 1]; ++e) {
         const std::uint32_t f = data.indices[e];
-        const float value = data.values == nullptr ? 1.0f : data.values[e];
+        const float value = data.ones() ? 1.0f : static_cast<float>(data.value(std::size_t(e)));
         std::size_t at = (f * 2654435769u) >> shift;
         while (heads_[at] >= 0 && keys_[at] != f) at = (at + 1) & (slots - 1);
         for (std::int32_t k = heads_[at]; k >= 0; k = entries_[k].next) {

@@ -1,8 +1,14 @@
-"""Which tests `make test-fast` leaves out: files that take long as a whole."""
+"""Which tests `make test-fast` leaves out (files that take long as a whole), and profiles."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# For `make sanitize`, where everything takes several times as long.
+settings.register_profile(
+    "sanitize", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 #: By measurement (``--durations=0``). What is left covers every part, in less than a minute.
 LONG = {
@@ -40,6 +46,7 @@ LONG = {
     "structures/test_check.py",
     "structures/test_kernels.py",
     "tests/test_compare.py",
+    "tools/test_fuzz.py",
 }
 
 

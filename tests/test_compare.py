@@ -409,7 +409,7 @@ def test_json() -> None:
     ragged["runs"][0]["points"]["dual"].pop()
     with pytest.raises(FileFormatError, match="damaged"):
         Comparison.from_dict(ragged)
-    for wrong in ("", "[]", "nan", "{"):
+    for wrong in ("", "[]", "nan", "{", "[" * 200_000):
         with pytest.raises(FileFormatError, match="no comparison"):
             Comparison.from_json(wrong)
 

@@ -329,3 +329,9 @@ def test_a_regularizer_that_no_solver_does():
     for name in SOLVERS:
         with pytest.raises(NotCompatibleError, match="No solver does it"):
             make_solver(name).check_regularizer(Unlinked())
+
+
+@pytest.mark.parametrize("regularizer", [L2(), ElasticNet(0.5, 0.5)])
+def test_penalties_that_overflow_are_infinite(regularizer):
+    """The driver refuses them; a RuntimeWarning of NumPy, which is an error here, helps nobody."""
+    assert regularizer.penalty(np.full(3, 1e200)) == np.inf

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
 from types import SimpleNamespace
 from typing import ClassVar
@@ -10,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from maxmargin import SDM, training
+from maxmargin import BCFW, SAP, SDM, NSlack, OneSlack, Subgradient, training
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.metrics import evaluate
@@ -94,6 +96,37 @@ def check_certificate(chain, outcome, sample_weight=None):
     assert outcome.certificate.dual <= outcome.certificate.primal * (1 + 1e-9)
     assert outcome.certificate.C == outcome.C
     assert outcome.certificate.n_examples == len(X)
+
+
+@functools.cache
+def listed():
+    """Return for each sequence the loss and the differences of features of all other outputs."""
+    chain, _ = prepared()
+    found = []
+    for x, y in zip(X, Y, strict=True):
+
+        def features(labels, x=x):
+            dense = np.zeros(chain.n_features)
+            indices, values = chain.joint_feature(x, labels)
+            np.add.at(dense, indices, values)
+            return dense
+
+        others = [list(o) for o in itertools.product(chain.labels_, repeat=len(y)) if list(o) != y]
+        delta = features(y) - np.array([features(other) for other in others])
+        found.append((np.array([chain.loss(y, other) for other in others]), delta))
+    return found
+
+
+def primal_by_listing(chain, weights, C, sample_weight, solver):
+    """Return the objective of training from all outputs, as native/formulation.hpp states it."""
+    w, costs = flat(chain, weights), np.zeros(len(X))
+    for i, (loss, delta) in enumerate(listed()):
+        g = np.sqrt(loss) if solver.slack == "quadratic" else loss
+        h = np.ones_like(g) if solver.rescale == "none" else g
+        value = g * (1 - delta @ w) if solver.rescale == "slack" else h - delta @ w
+        slack = max(0.0, value.max())
+        costs[i] = 0.5 * slack**2 if solver.slack == "quadratic" else slack
+    return 0.5 * w @ w + C * sample_weight @ costs
 
 
 # --- encoded data ---
@@ -210,6 +243,55 @@ def test_the_best_pass_is_kept(monkeypatch, dtype, chunks):
     assert outcome.certificate.dual == outcome.result.certificate.dual
     assert outcome.certificate.primal > outcome.result.certificate.primal
     assert outcome.certificate.gap > outcome.result.certificate.gap
+
+
+FORMULATED = [
+    SDM(),
+    SDM(slack="quadratic"),
+    SDM(rescale="slack"),
+    SDM(rescale="none"),
+    SAP(slack="quadratic", rescale="slack"),
+    NSlack(slack="quadratic", rescale="none"),
+    OneSlack(rescale="slack"),
+    OneSlack(rescale="none"),
+    BCFW(),
+    Subgradient(),
+]
+
+
+@pytest.mark.parametrize("solver", FORMULATED, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_certificate_of_the_best_pass_is_of_the_objective_that_was_trained(
+    monkeypatch, solver, dtype
+):
+    chain, data = prepared()
+    weights = np.arange(len(X)) % 3 / 1.5
+    monkeypatch.setattr(training, "report_of", FakeScores([0.2, 0.3, 0.3, 0.9], 0.5))
+    options = FitOptions(solver=solver, gap=1e-6, max_passes=8, dtype=dtype)
+    outcome = fit_grid(chain, data, [0.3], options, valid=data, sample_weight=weights)[0]
+    assert outcome.best_pass is not None
+    primal = primal_by_listing(chain, outcome.weights, 0.3, weights, solver)
+    assert outcome.certificate.primal == pytest.approx(primal, rel=1e-5)
+    assert outcome.certificate.dual == outcome.result.certificate.dual
+    # and the last pass, by the same function
+    ended = outcome.result
+    again = ended.engine.primal_of(ended.weights)
+    assert ended.certificate.primal == pytest.approx(again, rel=1e-5)
+
+
+def test_the_certificate_of_the_best_pass_with_a_hard_margin(monkeypatch):
+    """An early w that has no margin has an infinite primal."""
+    chain = Chain()
+    batch, codes = chain.learn(X[:2], Y[:2])
+    data = Encoded(batch, codes, list(chain.labels_))
+    monkeypatch.setattr(training, "report_of", FakeScores([0.9], 0.5))
+    options = FitOptions(solver=SDM(slack="hard"), gap=1e-6, max_passes=50)
+    outcome = fit_grid(chain, data, [1.0], options, valid=data)[0]
+    assert outcome.best_pass == 1
+    expected = outcome.result.engine.primal_of(outcome.weights)
+    assert outcome.certificate.primal == expected
+    assert not outcome.converged
+    assert outcome.certificate.gap > 1e-6
 
 
 @pytest.mark.parametrize("scores", [[0.2, 0.5, 0.3], [0.1, 0.1, 0.1]])

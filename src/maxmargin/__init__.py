@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from maxmargin.compare import compare
     from maxmargin.comparison import Comparison
     from maxmargin.errors import (
+        CheckpointWarning,
         ConvergenceWarning,
         FileFormatError,
         InUseError,
@@ -50,6 +51,7 @@ __all__ = [
     "SDM",
     "Certificate",
     "Chain",
+    "CheckpointWarning",
     "ColumnTable",
     "Comparison",
     "ConvergenceWarning",
@@ -87,6 +89,7 @@ _HOMES = {
     "compare": ("compare",),
     "comparison": ("Comparison",),
     "errors": (
+        "CheckpointWarning",
         "ConvergenceWarning",
         "FileFormatError",
         "InUseError",

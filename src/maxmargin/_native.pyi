@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
+MAX_VALUE: float
+
 class Vocabulary:
     def __init__(self, max_size: int = 4294967295) -> None: ...
     @staticmethod
@@ -27,9 +29,12 @@ class Vocabulary:
     def __setstate__(self, state: tuple[int, int, bytes, bytes]) -> None: ...
 
 def encode_tokens(
-    X: Any, vocabulary: Vocabulary, grow: bool
+    X: Any, vocabulary: Vocabulary, grow: bool, wide: bool = False
 ) -> tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.uint32],
+    NDArray[np.float32] | NDArray[np.float64] | None,
 ]: ...
 def parse_items(
     data: Any, format: str, vocabulary: Vocabulary, grow: bool, labels_wanted: bool
@@ -45,9 +50,13 @@ def parse_items(
 def renumber(
     indptr: NDArray[np.int64],
     indices: NDArray[np.uint32],
-    values: NDArray[np.float32] | None,
+    values: NDArray[np.float32] | NDArray[np.float64] | None,
     number: NDArray[np.uint32],
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None]: ...
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.uint32],
+    NDArray[np.float32] | NDArray[np.float64] | None,
+]: ...
 def encode_labels(
     y: Any, labels: dict[Any, int], grow: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
@@ -197,6 +206,8 @@ class ChainProblem(Problem):
         n_pair: int = 0,
         pair_indptr: NDArray[np.int64] | None = None,
         pair_indices: NDArray[np.uint32] | None = None,
+        values64: NDArray[np.float64] | None = None,
+        token_weight64: NDArray[np.float64] | None = None,
     ) -> None: ...
     def predict(
         self,
@@ -205,11 +216,18 @@ class ChainProblem(Problem):
         transition: NDArray[np.uint8] | None = None,
         start: NDArray[np.uint8] | None = None,
         end: NDArray[np.uint8] | None = None,
+        table_bytes: int = ...,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
     def score(
-        self, weights: Weights, labels: NDArray[np.int32], threads: int = 1
+        self,
+        weights: Weights,
+        labels: NDArray[np.int32],
+        threads: int = 1,
+        table_bytes: int = ...,
     ) -> NDArray[np.float64]: ...
-    def max_marginals(self, weights: Weights, threads: int = 1) -> NDArray[np.float64]: ...
+    def max_marginals(
+        self, weights: Weights, threads: int = 1, table_bytes: int = ...
+    ) -> NDArray[np.float64]: ...
     def kbest(
         self,
         weights: Weights,
@@ -218,6 +236,7 @@ class ChainProblem(Problem):
         transition: NDArray[np.uint8] | None = None,
         start: NDArray[np.uint8] | None = None,
         end: NDArray[np.uint8] | None = None,
+        table_bytes: int = ...,
     ) -> list[list[tuple[float, NDArray[np.int32]]]]: ...
     def hinge(self, weights: Weights, threads: int = 1) -> float: ...
     def gather(self, weights: Weights) -> float: ...
@@ -242,6 +261,7 @@ class FeatureKernel(TokenKernel):
         indices: NDArray[np.uint32] | None = None,
         values: NDArray[np.float32] | None = None,
         dense: NDArray[np.float64] | None = None,
+        values64: NDArray[np.float64] | None = None,
     ) -> None: ...
     def rows_of(
         self,
@@ -249,6 +269,7 @@ class FeatureKernel(TokenKernel):
         indices: NDArray[np.uint32] | None = None,
         values: NDArray[np.float32] | None = None,
         dense: NDArray[np.float64] | None = None,
+        values64: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]: ...
 
 class MatrixKernel(TokenKernel):
@@ -510,6 +531,7 @@ class Engine:
     @property
     def nu(self) -> float: ...
     def certify(self, threads: int = 1) -> tuple[float, float]: ...
+    def primal_of(self, weights: Any, threads: int = 1) -> float: ...
     def rescale(self, C: float) -> None: ...
     def relink(self, link: Link) -> None: ...
     def set_fixed(self, fixed: Any) -> None: ...

@@ -140,7 +140,7 @@ def compare(
     optimum = None
     if isinstance(reference, str):
         found = run(SDM(**formulation), TIGHTER * gap, [], limited=False)
-        if found.stop_reason == "interrupted":
+        if found.interrupted:
             raise KeyboardInterrupt  # half a reference is none
         reached = f"SDM to a gap of {found.certificate.gap:.2g}"
         optimum = Reference(found.certificate.dual, found.certificate.primal, reached)
@@ -174,7 +174,7 @@ def compare(
                 stop_reason=result.stop_reason,
             )
         )
-        if result.stop_reason == "interrupted":
+        if result.interrupted:
             break
         del result  # with its engine, before the next run makes its own
     return Comparison(

@@ -422,7 +422,7 @@ class Comparison:
         """
         try:
             whole = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FileFormatError(f"this is no comparison: not JSON ({error})") from error
         return cls.from_dict(whole)
 

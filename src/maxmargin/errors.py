@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.printable import LINE, printable
+
 if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
+    "CheckpointWarning",
     "ConvergenceWarning",
     "EmptyFileError",
     "FileFormatError",
@@ -15,6 +18,7 @@ __all__ = [
     "MaxMarginError",
     "ModelFormatError",
     "NotCompatibleError",
+    "NothingLearnedError",
     "StructureError",
 ]
 
@@ -49,7 +53,14 @@ class StructureError(MaxMarginError, ValueError):
         self.example = example
 
 
-class FileFormatError(MaxMarginError, ValueError):
+class _OfAFileError(MaxMarginError, ValueError):
+    """An error that quotes a file: its message is safe to print and of a bounded length."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message, LINE))
+
+
+class FileFormatError(_OfAFileError):
     """A data file is damaged or not of the format as which it is read."""
 
 
@@ -57,7 +68,7 @@ class EmptyFileError(FileFormatError):
     """A data file holds no sequences."""
 
 
-class ModelFormatError(MaxMarginError, ValueError):
+class ModelFormatError(_OfAFileError):
     """A model file is damaged, truncated, or not a model file of a known version."""
 
 
@@ -73,8 +84,16 @@ class NotSeparableError(MaxMarginError, ValueError):
     """No weights separate the data, and slacks were not allowed."""
 
 
+class NothingLearnedError(MaxMarginError, ValueError):
+    """Training stopped while all weights were zero, and zero was not shown to be the optimum."""
+
+
 class NotCompatibleError(MaxMarginError, ValueError):
     """Two pieces do not fit together, for example a solver and a structure or a regulariser."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; training went on without it."""
 
 
 def __getattr__(name: str) -> Any:

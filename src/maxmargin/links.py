@@ -85,7 +85,8 @@ class Link:
         held = scale == 0
         if np.any(d[held]) or np.any(w < self.least) or np.any(w > self.most):
             return math.inf
-        square = np.divide(d * d, 2 * scale, out=np.zeros_like(d), where=~held)
+        with np.errstate(over="ignore"):  # infinite then, which the driver refuses
+            square = np.divide(d * d, 2 * scale, out=np.zeros_like(d), where=~held)
         kink = np.where(d > 0, np.multiply(self.upper, d), 0.0)
         kink += np.where(d < 0, np.multiply(self.lower, d), 0.0)
         return float(square.sum() + kink.sum())

@@ -23,8 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin.printable import printable, quoted
+
 __all__ = ["ChunkScore", "TagReport", "confusion_text", "evaluate", "evaluate_codes"]
 
+NAME = 100  # characters of a label in a table
 _PREFIXES = "BIOES[]."
 _OTHER = len(_PREFIXES)  # every other prefix
 
@@ -212,7 +215,7 @@ class TagReport:
             f"{self._accuracy()}; {self.chunks._line()}",
         ]
         for name, score in self.per_type.items():
-            lines.append(f"{name:>17}: {score._line()}  {score.n_predicted}")
+            lines.append(f"{printable(name, NAME):>17}: {score._line()}  {score.n_predicted}")
         return "\n".join(lines)
 
     def _accuracy(self) -> str:
@@ -274,7 +277,7 @@ def _rows(sequences: Iterable[Iterable[Hashable]], name: str) -> list[list[Hasha
         # A string is a sequence of letters, which is never meant.
         if isinstance(sequence, str) or not isinstance(sequence, Iterable):
             raise ValueError(
-                f"sequence {i} of {name} is {sequence!r}, expected a sequence of labels"
+                f"sequence {i} of {name} is {quoted(sequence)}, expected a sequence of labels"
             )
         row = list(sequence)
         try:
@@ -312,7 +315,7 @@ def evaluate_codes(
     labels = tuple(labels)
     if len(set(labels)) != len(labels):
         twice = next(name for name in labels if labels.count(name) > 1)
-        raise ValueError(f"two different labels are both named {twice!r}")
+        raise ValueError(f"two different labels are both named {quoted(twice)}")
     t, p, bounds = _checked(truth, predicted, offsets, len(labels))
     confusion = np.bincount(t * len(labels) + p, minlength=len(labels) ** 2)
     confusion = confusion.astype(np.int64, copy=False).reshape(len(labels), len(labels))
@@ -465,6 +468,7 @@ def confusion_text(report: TagReport, most: int = 20, matrix: int = 12) -> str:
     rows, columns = np.nonzero(wrong)
     counts = wrong[rows, columns]
     order = np.argsort(-counts, kind="stable")[: max(0, most)]
+    names = [printable(label, NAME) for label in report.labels]
     lines = [f"{counts.sum()} of {report.n_tokens} tokens are confused, {len(counts)} pairs"]
     if len(order):
         body = [["truth", "predicted", "tokens", "of the truth"]]
@@ -472,14 +476,13 @@ def confusion_text(report: TagReport, most: int = 20, matrix: int = 12) -> str:
         for k in order:
             row, column, number = rows[k], columns[k], counts[k]
             share = f"{100 * number / support[row]:.2f}%"
-            body.append([report.labels[row], report.labels[column], str(number), share])
+            body.append([names[row], names[column], str(number), share])
         lines += ["", *_table(body, left=2)]
     shown = [k for k, name in enumerate(report.labels) if name in report.per_label]
     if 0 < len(shown) <= matrix:
-        names = [report.labels[k] for k in shown]
-        body = [["truth \\ predicted", *names]]
-        for k, name in zip(shown, names, strict=True):
-            body.append([name, *map(str, report.confusion[k, shown])])
+        body = [["truth \\ predicted", *(names[k] for k in shown)]]
+        for k in shown:
+            body.append([names[k], *map(str, report.confusion[k, shown])])
         lines += ["", *_table(body, left=1)]
     return "\n".join(lines)
 

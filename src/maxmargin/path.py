@@ -19,6 +19,8 @@ import numpy as np
 from maxmargin import _native
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.regularizers import ElasticNet, Selected
+from maxmargin.solvers.driver import require_learned
+from maxmargin.solvers.ending import was_interrupted
 from maxmargin.training import Encoded, FitOptions, Outcome, fit, main_score, report_of
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ class PathPoint:
     seconds : float
         Time of this training, scoring included.
     converged : bool
-        Whether the gap asked for was reached.
+        Whether the certificate is within the gap asked for, or the solver's own criterion holds.
     stop_reason : str
         Why training ended, in words.
     report : TagReport or None
@@ -164,7 +166,7 @@ class Path:
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the last training, and with it the path."""
-        return bool(self.points) and self.points[-1].stop_reason == "interrupted"
+        return bool(self.points) and was_interrupted(self.points[-1].stop_reason)
 
     def weights(self, k: int) -> NDArray[Any]:
         """Return the native weights of a point.
@@ -270,7 +272,15 @@ def regularization_path(
     for net, ratio, C in nets:
         begin = time.perf_counter()
         own = dataclasses.replace(options, regularizer=net)
-        outcome = fit(chain, problem, C, own, callbacks=callbacks(ratio, C), engine=engine)
+        outcome = fit(
+            chain,
+            problem,
+            C,
+            own,
+            callbacks=callbacks(ratio, C),
+            engine=engine,
+            may_be_empty=True,
+        )
         result, weights = outcome.result, outcome.weights
         engine = result.engine
         report = None if valid is None else report_of(chain, valid, weights, options.threads)
@@ -292,7 +302,7 @@ def regularization_path(
         made.append(point)
         if told is not None:
             told(point)
-        if result.stop_reason == "interrupted":
+        if result.interrupted:
             break
     return Path(made, weights.size, weights.dtype)
 
@@ -371,6 +381,8 @@ def search_nonzeros(
     ------
     ValueError
         If no model that was tried is that small.
+    NothingLearnedError
+        If the best one has no weights at all, and nothing shows that it must be so.
     KeyboardInterrupt
         If Ctrl-C came before a model was that small.
     """
@@ -388,7 +400,9 @@ def search_nonzeros(
             ratio = MAX_RATIO  # the last hope
         net = ElasticNet(l1_ratio=ratio)
         own = dataclasses.replace(options, regularizer=net)
-        outcome = fit(chain, problem, C, own, callbacks=callbacks(ratio), engine=engine)
+        outcome = fit(
+            chain, problem, C, own, callbacks=callbacks(ratio), engine=engine, may_be_empty=True
+        )
         engine = outcome.result.engine
         count = int(np.count_nonzero(outcome.weights))
         tried.append((ratio, count))
@@ -401,10 +415,11 @@ def search_nonzeros(
                 outcome.result,
                 outcome.weights,
                 outcome.certificate,
+                gap_asked=options.gap,
                 l1_ratio=ratio,
                 n_nonzero=count,
             )
-        if outcome.result.stop_reason == "interrupted":
+        if outcome.result.interrupted:
             interrupted = True
             break
         if fits and (count >= DENSE_ENOUGH * n or ratio == 0):
@@ -423,6 +438,7 @@ def search_nonzeros(
             f"no model with at most {n} non-zero weights was found: l1_ratio {ratio:g} at "
             f"C = {C:g} gives {count}; expected a larger number, or a smaller C"
         )
+    require_learned(best.result)
     best.tried, best.interrupted = tried, interrupted
     if valid is not None:
         best.report = report_of(chain, valid, best.weights, options.threads)
@@ -516,7 +532,7 @@ def debias(
         full[tail + L + 2 + rows] = small[own_tail + L + 2 :]
     result = dataclasses.replace(found.result, weights=weights)
     report = None if valid is None else report_of(chain, valid, weights, options.threads)
-    return Outcome(C, result, weights, found.certificate, report)
+    return Outcome(C, result, weights, found.certificate, report, gap_asked=options.gap)
 
 
 def _with_features(

@@ -102,7 +102,8 @@ class L2(Regularizer):
     def penalty(self, weights: NDArray[Any]) -> float:
         """Return ½‖w‖², without an array in between: solvers ask every pass."""
         w = weights.astype(np.float64, copy=False)
-        return 0.5 * float(w @ w)
+        with np.errstate(over="ignore"):  # infinite then, which the driver refuses
+            return 0.5 * float(w @ w)
 
     def dual_bound(self, u: NDArray[Any], loss: float) -> float:
         """Return s·loss - ½s²‖u‖² for the best s, here in closed form: solvers ask every pass."""

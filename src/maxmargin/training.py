@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxmargin.features.batch import EncodedBatch, ragged_ranges
+from maxmargin.memory import require_memory
 from maxmargin.metrics import TagReport, evaluate_codes
-from maxmargin.regularizers import make_regularizer
 from maxmargin.solvers import SolveResult, make_solver, solve
 from maxmargin.solvers.base import Certificate, Machine, PassRecord
-from maxmargin.solvers.driver import copy_weights
+from maxmargin.solvers.driver import copy_weights, make_certificate, require_learned
+from maxmargin.solvers.ending import best_pass_reason
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,6 +98,8 @@ class Outcome:
         The pass after which these weights were there; None: the end.
     scores : list of dict
         Accuracy and F1 on the validation data, pass by pass.
+    gap_asked : float
+        The relative gap that training was to reach.
     """
 
     C: float
@@ -106,6 +109,26 @@ class Outcome:
     report: TagReport | None = None
     best_pass: int | None = None
     scores: list[dict[str, Any]] = field(default_factory=list)
+    gap_asked: float = 0.0
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate is within the gap asked for, or the solver's own rule holds.
+
+        The solver's rule is about the end of training: the weights of an earlier pass have nothing
+        but their certificate.
+        """
+        if self.best_pass is None:
+            return self.result.converged
+        return self.certificate.gap <= self.gap_asked
+
+    @property
+    def stop_reason(self) -> str:
+        """Why training ended, and whose weights these are."""
+        reason = self.result.stop_reason
+        if self.best_pass is None:
+            return reason
+        return best_pass_reason(self.best_pass, self.result.n_passes, reason)
 
 
 def report_of(chain: Chain, data: Encoded, weights: Any, threads: int = 1) -> TagReport:
@@ -183,7 +206,8 @@ class Validation:
         self.scores.append(score)
         if self._tell is not None:
             self._tell(score)
-        if self.best is None or main_score(report) > self.best[0]:
+        better = self.best is None or main_score(report) > self.best[0]
+        if better and np.any(engine.weights):  # weights of zero are no model to go back to
             self.best = (main_score(report), record.n_pass, copy_weights(engine), report)
         return False
 
@@ -198,6 +222,7 @@ def fit(
     callbacks: Iterable[Any] = (),
     told: Callable[[dict[str, Any]], object] | None = None,
     engine: Machine | None = None,
+    may_be_empty: bool = False,
 ) -> Outcome:
     """Train once.
 
@@ -219,13 +244,24 @@ def fit(
         Told of each score on the validation data.
     engine : Machine or None
         A warm start.
+    may_be_empty : bool
+        Whether weights that are all zero are a model although nothing shows that they must be: as
+        one of a series, which is judged as a whole.
 
     Returns
     -------
     Outcome
         The model.
+
+    Raises
+    ------
+    NothingLearnedError
+        If training stopped (at a limit, for example) before it learned anything.
+    KeyboardInterrupt
+        If Ctrl-C came before it learned anything.
     """
     watch = None if valid is None else Validation(chain, valid, options.threads, told)
+    require_memory(*chain.memory_needed(options.dtype))
     result = solve(
         problem,
         make_solver(options.solver),
@@ -243,7 +279,9 @@ def fit(
         engine=engine,
         warn=False,
     )
-    outcome = Outcome(C, result, result.weights, result.certificate)
+    if not may_be_empty:
+        require_learned(result)
+    outcome = Outcome(C, result, result.weights, result.certificate, gap_asked=options.gap)
     if watch is None or valid is None:
         return outcome
     outcome.scores = watch.scores
@@ -251,10 +289,9 @@ def fit(
     if watch.best is not None and watch.best[0] > main_score(outcome.report):
         _, outcome.best_pass, outcome.weights, outcome.report = watch.best
         # Any w has a primal; the dual at the end bounds them all.
-        hinge = problem.hinge(outcome.weights, options.threads)
-        primal = make_regularizer(options.regularizer).penalty(outcome.weights) + C * hinge
+        primal = result.engine.primal_of(outcome.weights, options.threads)
         dual = result.certificate.dual
-        outcome.certificate = Certificate(primal, dual, C, problem.n_examples)
+        outcome.certificate = make_certificate(result.engine, primal, dual, problem.n_examples)
     return outcome
 
 
@@ -310,7 +347,7 @@ def fit_grid(
         outcomes.append(outcome)
         if done is not None:
             done(outcome)
-        if outcome.result.stop_reason == "interrupted":
+        if outcome.result.interrupted:
             break
     return outcomes
 
@@ -379,7 +416,7 @@ def cross_validate(
             scores[outcome.C].append(outcome.report)
             if done is not None:
                 done(number, outcome)
-            if outcome.result.stop_reason == "interrupted":
+            if outcome.result.interrupted:
                 raise KeyboardInterrupt
     return [{"C": C, **_summary(reports)} for C, reports in scores.items()]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import gzip
 import subprocess
 import sys
 
@@ -11,6 +13,7 @@ import maxmargin
 from cli_files import COMMAND, refused, run, sentences, text, write
 from maxmargin.cli import train
 from maxmargin.cli.main import COMMANDS, main
+from maxmargin.cli.options import size
 from maxmargin.features.builtin_templates import BUILTIN_TEMPLATES
 
 
@@ -90,6 +93,45 @@ def test_as_a_process():
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("command", ["train", "path", "tag", "eval", "convert"])
+def test_gzip_bombs(monkeypatch, capsys, tmp_path, command):
+    from maxmargin.io import text as text_module
+
+    data = write(tmp_path / "train.tsv", text(sentences()))
+    model = tmp_path / "m.mm"
+    assert main(["train", str(data), "-m", str(model), "-q"]) == 0
+    monkeypatch.setattr(text_module, "LEAST_INFLATED", 1000)
+    monkeypatch.setattr(text_module, "MOST_EXPANSION", 2)
+    bomb = tmp_path / "bomb.gz"
+    bomb.write_bytes(gzip.compress(data.read_bytes() * 2))
+    rest = {
+        "train": ["-m", tmp_path / "n.mm"],
+        "path": ["-m", tmp_path / "n.mm", "--valid", data],
+        "tag": ["-m", model],
+        "eval": ["-m", model],
+        "convert": [tmp_path / "out.tsv"],
+    }[command]
+    capsys.readouterr()
+    message = refused(capsys, command, bomb, *rest)
+    assert f"{bomb}: the gzip stream" in message
+    assert "--max-inflated SIZE" in message
+    assert main([command, str(bomb), *map(str, rest), "--max-inflated", "1M"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [("0", 0), ("123", 123), ("5k", 5000), ("5K", 5000), ("7MB", 7 * 10**6), ("20G", 2 * 10**10)],
+)
+def test_sizes(given, value):
+    assert size(given) == value
+
+
+@pytest.mark.parametrize("given", ["", "M", "-1", "1.5G", "1x", "1GG", "1e9", "٣", "9" * 30])
+def test_bad_sizes(given):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a size"):
+        size(given)
+
+
 @pytest.mark.parametrize(
     ("error", "code", "told"),
     [
@@ -100,6 +142,7 @@ def test_as_a_process():
         (OSError("no file at all"), 2, "no file at all"),
         (ValueError("two\nlines"), 2, "two lines"),
         (TypeError("a type"), 2, "a type"),
+        (FloatingPointError("not finite"), 2, "not finite"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (RuntimeError("a bug"), 1, "a fault of maxmargin, please report it: RuntimeError: a bug"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import json
 import os
@@ -330,3 +331,8 @@ def test_a_reader_that_has_seen_enough(tmp_path):
     command = f'"{sys.executable}" -m maxmargin info "{path}" --text | head -n 1'
     done = subprocess.run(command, shell=True, capture_output=True, check=True, text=True)
     assert (done.stdout, done.stderr) == ("# maxmargin model: 1\n", "")
+
+
+def test_json_that_is_nested_too_deep():
+    with pytest.raises(FileFormatError, match=r"line 1: found the comment '# labels: \[\[\["):
+        read_text(io.BytesIO(b"# labels: " + b"[" * 200_000))

@@ -11,11 +11,13 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from cli_files import COMMAND, conllu, crfsuite, refused, run, sentences, svmhmm, text, write
 from maxmargin.cli import tag
 from maxmargin.cli.main import main
+from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import load_tagger
 
 TRAIN, TEST = sentences(), sentences(7, seed=2)
@@ -210,6 +212,20 @@ def test_scores(capsys, folder, model):
         assert min(margin) >= 0
         # The labelling that is second differs somewhere, and there the margin is the least.
         assert min(margin) == pytest.approx(best - second, abs=2e-4)
+
+
+def test_scores_of_weights_whose_sums_overflow(capsys, folder, tmp_path):
+    """RuntimeWarnings are errors in tests; a user would see one in front of the output."""
+    path = tmp_path / "large.mm"
+    run(capsys, "train", folder / "train.tsv", "-m", path, "--dtype", "float64", "-q")
+    container = read_container(path)
+    arrays = {
+        name: np.full_like(array, 1e308) if array.dtype.kind == "f" else array
+        for name, array in container.arrays.items()
+    }
+    write_container(path, container.kind, container.meta, arrays)
+    out = run(capsys, "tag", "-m", path, folder / "test.tsv", "--scores")
+    assert out.count("\n") == WIDE.count("\n")
 
 
 def test_allowed_labellings_only(capsys, folder, tmp_path):

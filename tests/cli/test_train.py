@@ -32,6 +32,8 @@ from cli_files import (
 from maxmargin.cli.main import main
 from maxmargin.cli.progress import Progress
 from maxmargin.io.tagger_file import load_tagger
+from maxmargin.solvers import SDM, SOLVERS
+from maxmargin.solvers.base import PassTotals, Step
 from maxmargin.training import Validation
 
 TRAIN, VALID = sentences(), sentences(9, seed=2)
@@ -256,7 +258,9 @@ def test_an_early_end(capsys, data, model):
     assert found["stop_reason"] == "max_passes = 1"
     assert found["gap"] > 0.01
     load_tagger(model)
-    found = summary(capsys, "train", data, "-m", model, "--time-limit", "1e-6")
+    # BCFW does not come to the end of a gap of 0, however fast the machine is.
+    endless = ["--solver", "bcfw", "--gap", 0, "--max-passes", 10**9]
+    found = summary(capsys, "train", data, "-m", model, *endless, "--time-limit", "0.2")
     assert found["converged"] is False
     assert "time_limit" in found["stop_reason"]
     load_tagger(model)
@@ -279,6 +283,26 @@ def test_the_same_file_again(capsys, data, model):
         files[" ".join(options)] = model.read_bytes()
     assert files[""] == files["--threads 2"] == files["--seed 0"]
     assert files["--seed 7"] != files[""]
+
+
+def test_a_full_disk_for_the_checkpoint(capsys, data, model, tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("maxmargin.solvers.checkpoint.np.savez", full)
+    state = tmp_path / "state"
+    assert main(["train", str(data), "-m", str(model), "--checkpoint", str(state)]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"maxmargin train: warning: {state}: the checkpoint could not be")
+    assert "No space left on device" in line
+    assert names(tmp_path) == ["m.mm", "train.tsv"]
+
+
+def test_resuming_from_something_else(capsys, data, model, tmp_path):
+    state = write(tmp_path / "state", "hello\n")
+    message = refused(capsys, "train", data, "-m", model, "--checkpoint", state, "--resume")
+    assert f"{state} is not a maxmargin checkpoint: it begins with b'hello\\n'" in message
+    assert "pickle" not in message
 
 
 def test_checkpoint_and_resume(capsys, data, model, tmp_path):
@@ -328,6 +352,65 @@ def test_validation_keeps_the_best_pass(capsys, data, model, valid):
         assert (certificate["primal"], certificate["gap"]) == (found["primal"], found["gap"])
         kept.add(found["best_pass"] is None)
     assert kept == {True, False}  # both happened
+
+
+def test_the_best_pass_and_the_end_are_told_apart(capsys, data, model, valid, monkeypatch):
+    """The certificate is of the pass that is kept, the reason of the last one: both are said."""
+    write(valid, text(sentences(9, seed=9)))
+    wanted = ["train", data, "-m", model, "--valid", valid, "-C"]
+    found = {C: summary(capsys, *wanted, C) for C in ("0.1", "0.3", "1", "3")}
+    C, best = next((C, f) for C, f in found.items() if f["best_pass"] is not None)
+    out = run(capsys, *wanted, C)
+    line = next(line for line in out.splitlines() if line.startswith("primal "))
+    end = re.search(r"at the end of training: gap ([\d.e-]+) <= 0.01\)$", line)
+    assert f"the model of pass {best['best_pass']} of {best['passes']}, the best on" in line
+    assert float(end[1]) <= 0.01
+    within = re.search(r"within ([\d.]+) % of the optimum", line)
+    assert float(within[1]) == pytest.approx(100 * best["gap"], rel=1e-2)
+    assert best["converged"] == (best["gap"] <= 0.01)
+    training = load_tagger(model).meta["training"]
+    assert training["stop_reason"] == best["stop_reason"]
+    assert training["converged"] == best["converged"]
+
+
+@pytest.mark.parametrize("options", [[], ["--slack", "quadratic"], ["--rescale", "none"]])
+def test_the_figures_of_the_last_line_agree(capsys, data, model, options):
+    out = run(capsys, "train", data, "-m", model, *options)
+    share, gap = re.search(r"within ([\d.e-]+) % .*; gap ([\d.e-]+) <= 0.01\)", out).groups()
+    assert float(share) / 100 == pytest.approx(float(gap), rel=1e-2)
+
+
+class Idle(SDM):
+    """A solver whose time is always up before it does anything."""
+
+    def step(self, engine, state, context):
+        return Step("exact", PassTotals(float("nan"), 0.0, 0, interrupted=True))
+
+
+@pytest.mark.parametrize("command", [
+    ["train"],
+    ["train", "--nonzeros", "100"],
+    ["path", "--valid", "valid.tsv"],
+])  # fmt: skip
+def test_nothing_learned_is_an_error_and_nothing_is_written(
+    capsys, data, valid, monkeypatch, command
+):
+    monkeypatch.chdir(data.parent)
+    monkeypatch.setitem(SOLVERS, "sdm", Idle)
+    assert main([*command, str(data), "-m", "m.mm", "--max-passes", "3", "-q"]) == 2
+    err = capsys.readouterr().err
+    assert names(data.parent) == [data.name, valid.name]
+    assert err.count("\n") == 1
+    assert "nothing was learned: all weights are zero where training stopped" in err
+    assert "max_passes = 3" in err
+
+
+def test_zero_is_written_where_it_is_the_optimum(capsys, data, model):
+    found = summary(capsys, "train", data, "-m", model, "--l1-ratio", "0.999", "-C", "1e-4")
+    assert found["n_nonzero"] == 0
+    assert found["converged"]
+    assert found["gap"] <= 0.01
+    assert load_tagger(model).meta["certificate"]["gap"] == found["gap"]
 
 
 def test_validation_by_accuracy(capsys, tmp_path, model):
@@ -491,6 +574,21 @@ BAD_FILES = {
     "broken gzip": (gzip.compress(text(TRAIN).encode(), mtime=0)[:99], [], "cut short"),
     "no gzip": (b"\x1f\x8b" + b"nothing of that kind", [], "damaged"),
     "missing": (None, [], "no such file"),
+    "crfsuite value": (
+        "A\tx\nB\tw:1e30\n",
+        ["--format", "crfsuite"],
+        "line 2: found the value '1e30' of attribute 'w'; expected a number between -1e12 and 1e12",
+    ),
+    "svmhmm value": (
+        "1 qid:1 3:1e30\n",
+        ["--format", "svmhmm"],
+        "line 1: found the value '1e30' of feature '3'; expected a number between -1e12 and 1e12",
+    ),
+    "crfsuite weight": (
+        "A\tx\n\n@weight:1e30\nB\tw\n",
+        ["--format", "crfsuite"],
+        "line 3: found '@weight:1e30'; expected a number between -1e12 and 1e12",
+    ),
 }
 
 
@@ -504,6 +602,16 @@ def test_bad_files(capsys, tmp_path, kind):
     assert f"{path}: " in message
     assert told in message
     assert names(tmp_path) == ([] if content is None else ["bad.tsv"])
+
+
+def test_weights_that_do_not_fit_are_refused_in_advance(monkeypatch, capsys, data, model):
+    from maxmargin import memory
+
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2000)
+    message = refused(capsys, "train", data, "-m", model)
+    assert "error: the weights (" in message
+    assert "only 2.0 kB of memory are available" in message
+    assert not model.exists()
 
 
 def test_directories_and_names(capsys, data, tmp_path, model):
@@ -563,12 +671,22 @@ def test_bad_names_of_templates(capsys, monkeypatch, data, model, tmp_path):
     code = tmp_path / "f.py"
     code.write_text("def f(rows):\n    return rows[0][9]\n\ndef g(rows):\n    return 1\n")
     assert f"{code} has no function 'h'" in error(f"{code}:h")
-    assert f"template {code}:f, at {data}: IndexError: " in error(f"{code}:f")
-    error(f"{code}:g")
+    message = error(f"{code}:f")
+    assert f"template {code}:f, at {data}: IndexError: " in message
+    assert f"{code}, line 2, in the feature function at sequence 0 (the seq" in message
+    assert f"(the sequence begins at {data}, line 1)" in message
+    assert "returned int for sequence 0" in error(f"{code}:g")
+    code.write_text("def f(rows):\n    yield ['a']\n    yield rows[0][9]\n")
+    message = error(f"{code}:f")
+    assert f"template {code}:f, at {data}: IndexError: " in message
+    assert f"{code}, line 3, in the feature function at sequence 0, token 1 (" in message
     code.write_text("def f(\n")
     assert f"{code}: SyntaxError" in error(f"{code}:f")
     code.write_text("1 / 0\n")
-    assert f"{code}: ZeroDivisionError" in error(f"{code}:f")
+    assert f"{code}: ZeroDivisionError: division by zero (line 1)" in error(f"{code}:f")
+    code.write_text("import sys\nsys.exit(3)\n")
+    assert f"{code}: SystemExit: 3 (line 2)" in error(f"{code}:f")
+    code.write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     code.rename(tmp_path / "divides.py")
     assert "template divides:f: ZeroDivisionError" in error("divides:f")

@@ -15,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import qp_reference
-from maxmargin import L2, SDM, Chain, StructuralSVM, Structure, memory
-from maxmargin.errors import NotCompatibleError, StructureError
+from maxmargin import L2, SDM, Chain, ElasticNet, StructuralSVM, Structure, memory
+from maxmargin.errors import NotCompatibleError, NothingLearnedError, StructureError
+from maxmargin.solvers.base import PassTotals, Step
 
 K, D = 3, 2
 
@@ -201,6 +202,34 @@ def test_interrupt_keeps_the_model(capsys):
     assert "interrupted" in capsys.readouterr().err
     assert model.certificate_.dual <= model.certificate_.primal
     assert model.score(X, Y) > -0.4
+
+
+class Idle(SDM):
+    """A solver whose time is always up before it does anything."""
+
+    def step(self, engine, state, context):
+        return Step("exact", PassTotals(float("nan"), 0.0, 0, interrupted=True))
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_a_model_that_learned_nothing_is_an_error(warm_start):
+    model = fitted(warm_start=warm_start)
+    before = model.weights_.copy()
+    model.set_params(solver=Idle(), warm_start=False, max_passes=3)
+    with (
+        pytest.warns(ConvergenceWarning, match="max_passes = 3"),
+        pytest.raises(NothingLearnedError, match="nothing was learned: all weights are zero"),
+    ):
+        model.fit(X, Y)
+    np.testing.assert_array_equal(model.weights_, before)
+    assert model.converged_
+
+
+def test_zero_is_a_model_where_it_is_the_optimum():
+    model = fitted(C=1e-6, regularizer=ElasticNet(10.0, 1.0))
+    assert not model.weights_.any()
+    assert model.converged_
+    assert model.certificate_.gap <= 0.01
 
 
 def test_checkpoint_and_resume(tmp_path):

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import fractions
 import gzip
 import io
 import json
+import math
 import pickle
+import signal
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +23,31 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 import maxmargin
-from maxmargin import ColumnTable, SequenceTagger, Template, read_columns
+from maxmargin import (
+    BCFW,
+    L1,
+    L2,
+    SAP,
+    SDM,
+    ColumnTable,
+    ElasticNet,
+    L1Ball,
+    NSlack,
+    OneSlack,
+    SequenceTagger,
+    Subgradient,
+    Template,
+    read_columns,
+)
 from maxmargin.cli.main import main
-from maxmargin.errors import ConvergenceWarning, FileFormatError, ModelFormatError
+from maxmargin.errors import (
+    ConvergenceWarning,
+    FileFormatError,
+    ModelFormatError,
+    NotCompatibleError,
+)
 from maxmargin.features import LabelCodes
-from maxmargin.io.container import read_container
+from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import load_tagger
 
 TEXT = "U:w=%x[0,0]\nU:w-1=%x[-1,0]\nU:s=%s[0,0,2]\nU:p=%x[0,1]\nB\n"
@@ -346,8 +373,14 @@ def test_what_a_file_cannot_hold_is_left_out(tmp_path):
     tagger = fitted(allowed=allowed, random_state=state, callbacks=[lambda record: False], C=0.01)
     tagger.save(tmp_path / "model.mm")
     twin = maxmargin.load(tmp_path / "model.mm")
-    assert (twin.allowed, twin.random_state, twin.callbacks, twin.C) == (None, None, None, 0.01)
+    assert (twin.random_state, twin.callbacks, twin.C) == (None, None, 0.01)
     assert twin.predict(NEW) == tagger.predict(NEW)  # the mask itself is there
+    # but nobody can make it again for other labels
+    with pytest.raises(NotCompatibleError, match=r"allowed is not known.*set_params\(allowed="):
+        twin.fit(*table())
+    assert twin.predict(NEW) == tagger.predict(NEW)
+    twin.set_params(allowed=allowed).fit(*table())
+    assert twin.predict(NEW) == tagger.predict(NEW)
 
 
 def test_saving_replaces_a_file_or_leaves_it(tmp_path):
@@ -377,6 +410,28 @@ def test_loading_what_is_no_model(tmp_path):
     fitted().save(path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ModelFormatError, match=r"model\.mm"):
+        maxmargin.load(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *((("params",), 1.5), (("params",), None), (("training",), []), (("certificate",), "x")),
+        *((("training", "passes"), "many"), (("training", "passes"), 1.5)),
+        *((("certificate", "n_examples"), [3]), (("certificate", "primal"), "small")),
+        (("certificate", "C"), {}),
+    ],
+)
+def test_loading_what_is_told_of_the_training(place, value, tmp_path):
+    path = tmp_path / "model.mm"
+    fitted().save(path)
+    container = read_container(path)
+    inner = container.meta
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    write_container(path, container.kind, container.meta, container.arrays)
+    with pytest.raises(ModelFormatError, match=rf"model\.mm: .*{place[-1]}.* is .*; expected a"):
         maxmargin.load(path)
 
 
@@ -632,3 +687,214 @@ def test_lengths_must_fit():
 def test_a_function_that_does_not_fit():
     with pytest.raises(ValueError, match="returned features of 0 tokens for sequence 0"):
         fitted(template=lambda x: [])
+
+
+# --- the objective ---
+
+TAGS = ["B-NP", "I-NP", "O"]
+COSTS = [[0, 1, 2.5], [0.5, 0, 1], [3, 1, 0]]
+OBJECTIVES = {
+    "quadratic": {"solver": SDM(slack="quadratic")},
+    "slack rescaling": {"solver": SDM(rescale="slack"), "C_scale": "mean", "C": 7},
+    "no rescaling": {"solver": NSlack(rescale="none", epsilon=np.float64(0.005)), "gap": 1e-3},
+    "elastic net": {"regularizer": ElasticNet(l1_ratio=0.25), "solver": "sap"},
+    "paper": {"solver": SAP("paper", mu=0.01), "regularizer": ElasticNet(0.25, 1)},
+    "ball": {"solver": Subgradient(step_size=0.5), "regularizer": L1Ball(3.0), "max_passes": 8},
+    "lp": {"solver": "lp", "regularizer": L1(0.5), "dtype": "float64"},
+    "others": {"solver": OneSlack(cuts=2), "regularizer": "l2", "time_limit": 100},
+    "bcfw": {"solver": BCFW(sampling="gap"), "regularizer": L2(), "max_passes": np.int64(9)},
+    "matrix": {"loss": np.array(COSTS), "labels": np.array(TAGS)},
+    "lists": {"loss": COSTS, "labels": tuple(TAGS[::-1])},
+    "pairs": {"loss": {("O", "B-NP"): 4, ("I-NP", "O"): np.float32(0.25)}, "labels": TAGS},
+    "mask": {"allowed": np.array([[1, 1, 1], [1, 1, 1], [1, 0, 1]], dtype=bool), "labels": TAGS},
+    "fraction": {"C": fractions.Fraction(1, 8)},
+}
+
+
+def objective_of(tagger):
+    params = tagger.get_params()
+    return {name: params[name] for name in ("solver", "regularizer", "gap", "max_passes", "dtype")}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_a_loaded_tagger_trains_the_same_objective(name, tmp_path):
+    tagger, path = fitted(**OBJECTIVES[name]), tmp_path / "model.mm"
+    tagger.save(path)
+    twin = maxmargin.load(path)
+    assert objective_of(twin) == objective_of(tagger)
+    assert (twin.C, twin.C_scale) == (tagger.C, tagger.C_scale)
+    assert twin.certificate_ == tagger.certificate_
+    assert twin.predict(NEW) == tagger.predict(NEW)
+    # what is saved again says the same
+    twin.save(tmp_path / "again.mm")
+    first, second = (read_container(p).meta for p in (path, tmp_path / "again.mm"))
+    assert first["objective"] == second["objective"]
+    twin.fit(*table())
+    np.testing.assert_array_equal(twin.weights_, tagger.weights_)
+    assert twin.certificate_ == tagger.certificate_
+    assert twin.classes_.tolist() == tagger.classes_.tolist()
+    assert twin.predict(NEW) == tagger.predict(NEW)
+    assert clone(twin).get_params().keys() == twin.get_params().keys()
+
+
+def test_the_objective_is_that_of_the_fit(tmp_path):
+    tagger = fitted(solver=SDM(slack="quadratic"), C=0.5)
+    tagger.set_params(solver="sdm", C=2.0, regularizer=ElasticNet(1, 1)).save(tmp_path / "m")
+    twin = maxmargin.load(tmp_path / "m")
+    assert (twin.solver, twin.C, twin.regularizer) == (SDM(slack="quadratic"), 0.5, None)
+
+
+def test_an_approximate_certificate_stays_one(tmp_path):
+    tagger = fitted()
+    exact = tagger.certificate_
+    tagger.certificate_ = dataclasses.replace(exact, approximate=True)
+    tagger.save(tmp_path / "m")
+    assert maxmargin.load(tmp_path / "m").certificate_ == tagger.certificate_ != exact
+
+
+def test_an_infinite_primal(tmp_path):
+    tagger = fitted()
+    tagger.certificate_ = dataclasses.replace(tagger.certificate_, primal=math.inf)
+    tagger.save(tmp_path / "m")
+    assert maxmargin.load(tmp_path / "m").certificate_ == tagger.certificate_
+
+
+@dataclasses.dataclass(frozen=True)
+class MySolver(SDM):
+    """A solver of a user's own."""
+
+
+class MyRegularizer(L2):
+    """A regulariser of a user's own."""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("solver", MySolver()), ("regularizer", MyRegularizer())],
+)
+def test_what_the_file_cannot_make_again_is_asked_for(name, value, tmp_path):
+    tagger = fitted(**{name: value})
+    tagger.save(tmp_path / "m")
+    twin = maxmargin.load(tmp_path / "m")
+    assert twin.predict(NEW) == tagger.predict(NEW)
+    assert f"{type(value).__module__}:{type(value).__name__}" in repr(getattr(twin, name))
+    told = rf"{name} is not known.*{type(value).__name__}"
+    for loaded in (twin, clone(twin), pickle.loads(pickle.dumps(twin))):
+        with pytest.raises(NotCompatibleError, match=told):
+            loaded.fit(*table())
+    assert twin.predict(NEW) == tagger.predict(NEW)
+    twin.save(tmp_path / "again")
+    again = maxmargin.load(tmp_path / "again")
+    assert getattr(again, name) == getattr(twin, name)
+    again.set_params(**{name: value}).fit(*table())
+    np.testing.assert_array_equal(again.weights_, tagger.weights_)
+
+
+def test_a_file_without_an_objective(tmp_path):
+    golden = Path(__file__).parents[1] / "golden" / "tagger-strings-v1.mm"
+    twin = maxmargin.load(golden)
+    twin.save(tmp_path / "m")  # which still does not tell
+    for tagger in (twin, maxmargin.load(tmp_path / "m")):
+        X, y = [[["a"], ["b"]]], [["O", "O"]]
+        with pytest.warns(UserWarning, match="does not say with which regulariser"):
+            tagger.fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tagger.fit(X, y)  # now it is known
+
+
+def test_where_fit_writes_is_not_the_business_of_a_file(tmp_path):
+    tagger = fitted(checkpoint=str(tmp_path / "state"), resume=True)
+    tagger.save(tmp_path / "m")
+    assert "checkpoint" not in read_container(tmp_path / "m").meta["params"]
+    twin = maxmargin.load(tmp_path / "m")
+    assert (twin.checkpoint, twin.resume) == (None, False)
+    content = read_container(tmp_path / "m")
+    params = {**content.meta["params"], "checkpoint": str(tmp_path / "state"), "resume": True}
+    write_container(tmp_path / "m", "tagger", {**content.meta, "params": params}, content.arrays)
+    twin = maxmargin.load(tmp_path / "m")
+    assert (twin.checkpoint, twin.resume) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("", {"solver": "sdm", "regularizer": None}),
+        ("--slack quadratic -C 3", {"solver": SDM(slack="quadratic"), "C": 3.0}),
+        ("--solver nslack --rescale slack", {"solver": NSlack(rescale="slack")}),
+        ("--l1-ratio 0.5", {"regularizer": ElasticNet(0.5, 0.5)}),
+        ("--solver subgradient --l1-ball 2 --max-passes 5", {"regularizer": L1Ball(2.0)}),
+        ("--solver lp --l1-ratio 1", {"solver": "lp", "regularizer": L1()}),
+        ("--nonzeros 20 --gap 0.1", {"solver": "sdm", "gap": 0.1}),
+    ],
+)
+def test_the_objective_of_the_command_line(file, tmp_path, capsys, flags, expected):
+    path = tmp_path / "m"
+    assert main(["train", str(file), "-m", str(path), "--template", "words", *flags.split()]) == 0
+    tagger = maxmargin.load(path)
+    params = tagger.get_params()
+    assert {name: params[name] for name in expected} == expected
+    if "--nonzeros" in flags:
+        assert tagger.regularizer.rho1 == load_tagger(path).meta["training"]["l1_ratio"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        twin = clone(tagger).fit(*read_columns(file).labelled(-1))
+    if "--nonzeros" not in flags:  # which is found from a warm start
+        assert twin.certificate_ == tagger.certificate_
+
+
+def test_a_model_that_was_fitted_again_is_not_that_of_fit(file, tmp_path, capsys):
+    path = tmp_path / "m"
+    flags = "--template words --l1-ratio 0.5 --debias"
+    assert main(["train", str(file), "-m", str(path), *flags.split()]) == 0
+    with pytest.raises(NotCompatibleError, match=r"regularizer is not known.*Selected"):
+        maxmargin.load(path).fit(*read_columns(file).labelled(-1))
+
+
+# --- the file changes while a tagger is in use ---
+
+OVERWRITE = """
+import sys
+from pathlib import Path
+import numpy as np
+import maxmargin
+
+path, mmap = Path(sys.argv[1]), len(sys.argv) > 3
+X = [np.load(sys.argv[2])]
+tagger = maxmargin.load(path, mmap=mmap)
+
+def tell():
+    print(tagger.predict(X), tagger.coef_.sum(), flush=True)
+
+tell()
+with path.open("r+b") as file:
+    if not mmap:
+        file.write(b"\\x41" * path.stat().st_size)
+        file.flush()
+        tell()
+    file.truncate(100)
+tell()
+"""
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_a_file_that_changes_under_a_tagger(tmp_path, mmap):
+    path, given = tmp_path / "model.mm", tmp_path / "x.npy"
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(8, 400)) for _ in range(6)]
+    tagger = SequenceTagger(C=1.0, random_state=0).fit(X, [[*range(8)]] * 6)
+    tagger.save(path)
+    assert "weights" in read_container(path).arrays  # the full matrix, of several pages
+    np.save(given, X[0])
+    arguments = [path, given, *(["mmap"] if mmap else [])]
+    done = subprocess.run(
+        [sys.executable, "-c", OVERWRITE, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    line = f"{tagger.predict(X[:1])} {tagger.coef_.sum()!s}\n"
+    # A map has the hazard that the documentation speaks of.
+    expected = (-signal.SIGBUS, line) if mmap else (0, 3 * line)
+    assert (done.returncode, done.stdout) == expected, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin.features import ColumnTable, FeatureEncoder
 from maxmargin.features.function_encoder import FunctionEncoder
+from maxmargin.io.columns import parse_columns
 
 ROWS = [[["the", "O", "DT"], ["dog", "B", "NN"]], [["dog", "O", "NN"]]]
 
@@ -152,3 +154,48 @@ def test_failed_fit_leaves_the_encoder_as_it_was():
         encoder.fit_transform(ColumnTable.from_rows([[["bad", "O"]]]))
     assert encoder.n_columns == 3
     assert_same(encoder.transform(ColumnTable.from_rows(without(1))), batch)
+
+
+def fails_at_a_token(sequence):
+    """Fail at the word "bad"; as a function, and as a generator."""
+    return [word_of(row) for row in sequence]
+
+
+def generates(sequence):
+    for row in sequence:
+        yield word_of(row)
+
+
+def word_of(row):
+    if row[0] == "bad":
+        raise KeyError(row[0])  # THE LINE
+    return [row[0]]
+
+
+THE_LINE = next(
+    number
+    for number, line in enumerate(Path(__file__).read_text().splitlines(), 1)
+    if line.endswith("# THE LINE")
+)
+
+
+@pytest.mark.parametrize(("function", "token"), [(fails_at_a_token, ""), (generates, ", token 2")])
+def test_errors_tell_where(function, token):
+    rows = [[["a"]], [["b"], ["c"], ["bad"]]]
+    with pytest.raises(KeyError) as caught:
+        FunctionEncoder(function).fit_transform(rows)
+    assert caught.value.__notes__ == [
+        f"{__file__}, line {THE_LINE}, in the feature function at sequence 1{token}"
+    ]
+    assert caught.traceback[-1].name == "word_of"  # the user's frames are there
+    table = parse_columns(b"a\n\nb\nc\nbad\n", "file.tsv")
+    with pytest.raises(KeyError) as caught:
+        FunctionEncoder(function).fit_transform(table)
+    assert caught.value.__notes__[0].endswith(
+        f" at sequence 1{token} (the sequence begins at file.tsv, line 3)"
+    )
+
+
+def test_the_function_must_return_something_to_go_through():
+    with pytest.raises(TypeError, match=r"^the feature function returned int for sequence 0; exp"):
+        FunctionEncoder(lambda s: 1).fit_transform(["a"])

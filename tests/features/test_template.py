@@ -487,6 +487,30 @@ def test_pos_says_what_is_written_by_hand():
     assert len(pairs) == len({o for o, _ in pairs}) == len({t for _, t in pairs})
 
 
+@pytest.mark.parametrize("count", [1001, 100_000])
+def test_too_many_commands_in_a_line(count):
+    with pytest.raises(ValueError, match=r"^mine, line 2: .* expected at most 1000 commands in"):
+        Template.parse("U:%x[0,0]\nU:" + "%x[0,0]" * count, "mine")
+
+
+def test_as_many_commands_as_a_line_may_have():
+    template = Template.parse("".join(f"U{k}:%s[{k},0,{k + 1}]" for k in range(1000)))
+    assert len(template.lines[0].commands) == 1000
+
+
+def test_too_many_lines():
+    lines = [f"U{k}:%x[0,0]" for k in range(20_000)]
+    assert len(Template.parse("\n".join([*lines, *lines])).lines) == 20_000
+    with pytest.raises(ValueError, match=r"^mine, line 20002: found more than 20000 different"):
+        Template.parse("\n".join([*lines, "", "U", "U:x"]), "mine")
+
+
+def test_too_long_a_pattern():
+    assert Template.parse(f'U:%t[0,0,"{"a" * 1000}"]').lines
+    with pytest.raises(ValueError, match=r"line 1: .* expected a pattern of at most 1000 charact"):
+        Template.parse(f'U:%t[0,0,"{"a" * 1001}"]')
+
+
 def test_load_from_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("words").write_bytes("\ufeffUé:%x[0,0]\r\nB\r\n".encode())

@@ -391,6 +391,23 @@ def test_blocks(lengths):
         np.testing.assert_array_equal(encoder.fingerprints, results[0][0].fingerprints)
 
 
+def test_a_sequence_in_several_blocks():
+    # Neighbours in the same block, in the next one, and farther than what is kept around a block.
+    lines = [f"U{k}|%x[{k},0]" for k in (-9000, -65, -64, -2, 0, 1, 64, 65, 8192)]
+    lines += ["Ua|%x[@1,0]|%x[@-1,0]|%x[0,0]", "Ui|%x[*1,0]|%x[1,0]", "U|%s[-3,0,3]|%x[2,0]", "Uc"]
+    template = Template.parse("\n".join(lines))
+    X = [
+        [[word, str(k % 17 - 8) if k % 1000 else "-10000"] for k, (word,) in enumerate(sequence)]
+        for sequence in numbers([16390, 3, 8193, 8192], 3)
+    ]
+    encoder = TemplateEncoder(template)
+    batch = encoder.fit_transform(X)
+    assert named(encoder, batch) == [set(names) for names in reference_rows(template, X)]
+    assert_same(encoder.transform(X), batch)
+    program = TemplateProgram(template.program())
+    assert program.named_rows(Columns.from_rows(X), [0, 1], 2) == expand(template, X[2])
+
+
 def test_many_lines():
     # Rows that are too long for the simple sort, and half of them given twice.
     lines = [f"U{k % 40}|%x[{k % 7 - 3},0]" for k in range(120)]
@@ -402,6 +419,42 @@ def test_many_lines():
     assert np.diff(batch.indptr).min() > 48
     hashed = TemplateEncoder(template, hash_bits=3).fit_transform(X)
     assert max(map(len, rows_of(hashed))) <= 8
+
+
+class Counted(str):
+    """A text that counts how often it is written into another one."""
+
+    __slots__ = ()
+    formatted = 0
+
+    def __format__(self, spec):
+        Counted.formatted += 1
+        return str(self)
+
+
+def test_a_line_is_written_out_for_an_error_only():
+    # For each command it would be a copy of the line: quadratic in the length of a line.
+    template = Template.parse("U:" + "%x[0,0]" * 50)
+    lines = tuple(line._replace(text=Counted(line.text)) for line in template.lines)
+    counted = Template(template.text, Counted("mine"), lines)
+    TemplateEncoder(counted).fit_transform([[["a"], ["b"]]])
+    assert Counted.formatted == 0
+
+
+def test_a_long_line_is_cut_in_messages():
+    template = Template.parse("U:" + "%x[0,0]" * 900 + "%x[0,7]", "mine")
+    with pytest.raises(ValueError, match=r"^mine, line 1: U:.*…: names column 7, but") as info:
+        TemplateEncoder(template).fit_transform([[["a"]]])
+    assert len(str(info.value)) < 200
+
+
+def test_many_commands_and_groups_of_lines():
+    lines = [f"U{k % 700}:%s[{k % 5},0,{1 + k % 9}]%p[0,0,{1 + k % 7}]" for k in range(2100)]
+    template = Template.parse("\n".join([*lines, "U" + "%x[0,0]" * 1000]))
+    X = [[["ab"], ["cdefghijkl"], ["m"], ["nopqrst"], ["uv"]]]
+    encoder = TemplateEncoder(template)
+    found = named(encoder, encoder.fit_transform(X))
+    assert found == [set(row) for row in expand(template, X[0])]
 
 
 def test_many_features():

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from maxmargin import SDM, Certificate, ElasticNet, SequenceTagger
 from maxmargin.io.container import read_container
 from maxmargin.io.tagger_file import dense_weights, load_tagger, save_tagger
 
@@ -19,6 +20,9 @@ DIGESTS = {
     "tagger-strings-v1": "01d809c72355e0b1f9e814231fb2f8428a5bcd38465cfc34707a6eb521b0d069",
 }
 KINDS = {"tagger-v1": "columns", "tagger-strings-v1": "strings"}
+
+
+OBJECTIVE = "tagger-objective-v1"  # a model that says what was minimised
 
 
 @pytest.fixture(params=DIGESTS)
@@ -51,10 +55,32 @@ def assert_as_expected(model, expected):
     np.testing.assert_allclose(scores, expected["scores"], rtol=1e-5, atol=1e-5)
 
 
-def test_the_files_are_the_old_ones(name):
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        *DIGESTS.items(),
+        (OBJECTIVE, "84769c752904397e1551ba5099b858f808ec527715e8bc50b364d40202ddbd2d"),
+    ],
+)
+def test_the_files_are_the_old_ones(name, digest):
     content = (GOLDEN / f"{name}.mm").read_bytes()
     assert len(content) < 20_000
-    assert hashlib.sha256(content).hexdigest() == DIGESTS[name], "golden files are never replaced"
+    assert hashlib.sha256(content).hexdigest() == digest, "golden files are never replaced"
+
+
+def test_golden_objective(tmp_path):
+    expected = expected_of(OBJECTIVE)
+    for path in (GOLDEN / f"{OBJECTIVE}.mm", tmp_path / "again"):
+        tagger = SequenceTagger.load(path)
+        tagger.save(tmp_path / "again")
+        assert tagger.predict(expected["inputs"]) == expected["labels"]
+        assert tagger.certificate_ == Certificate(**expected["certificate"])
+        assert tagger.certificate_.approximate
+        assert (tagger.C, tagger.C_scale, tagger.gap) == (2.0, "mean", 0.02)
+        assert tagger.solver == SDM(rescale="slack", cached_passes=7)
+        assert tagger.regularizer == ElasticNet(0.125, 0.875)
+        np.testing.assert_array_equal(tagger.loss, [[0, 1, 2.5], [0.5, 0, 1], [3, 1, 0]])
+        assert (tagger.labels, tagger.allowed) == (["O", "B-X", "I-X"], "iob2")
 
 
 def test_golden_model(name):

@@ -124,9 +124,9 @@ ALPHABET = st.sampled_from("ab\\:é日 =0-@#\x00")
 FIELD_NAMES = st.text(ALPHABET, min_size=1, max_size=6)
 NUMBERS = st.one_of(
     st.sampled_from(["0", "1", "-1", "+2", "1.", ".5", "-.25", "1e3", "2E-2", "0.0"]),
-    st.sampled_from(["1e-60", "1e-400", "007", "1.5e+2", "0.1000000000000000055", "1" + "0" * 30]),
-    st.floats(-(2.0**100), 2.0**100, width=32).map(repr),
-    st.integers(-(10**18), 10**18).map(str),
+    st.sampled_from(["1e-60", "1e-400", "007", "1.5e+2", "0.1000000000000000055", "1" + "0" * 11]),
+    st.floats(-(2.0**36), 2.0**36, width=32).map(repr),
+    st.integers(-(10**11), 10**11).map(str),
     st.decimals(-1000, 1000, places=7, allow_nan=False).map(lambda d: format(d, "f")),
 )
 
@@ -232,16 +232,22 @@ BAD_CRFSUITE = {
     "A\tx:1e": "line 1: found the value",
     "A\tx:1.2.3": "line 1: found the value",
     "A\tx: ": "line 1: found the value",
-    "A\n\nA\tx:1e39": "line 3: found the number '1e39'; expected a finite one",
-    "A\tx:1e999": "line 1: found the number '1e999'; expected a finite one",
-    "A\tx:2e38\tx:2e38": "line 1: found values of attribute 'x' that sum to more",
+    "A\n\nA\tx:1e39": "line 3: found the value '1e39' of attribute 'x'; expected .* 1e12$",
+    "A\tx:1e999": "line 1: found the value '1e999' of attribute 'x'; expected .* 1e12$",
+    "A\tx:6e11\tx:6e11": "line 1: found values of attribute 'x' that sum to more than 1e12",
     "A\t:2": "line 1: found an attribute without a name, ':2'; expected a name",
     "A\n@\tx": "line 2: found the declaration '@'; expected @weight:number",
     "@width:2\nA": "line 1: found the declaration '@width'",
     "@weight\t2\nA": "line 1: found '@weight'; expected @weight:number",
     "@weight:-1\nA": "line 1: found '@weight:-1'; expected .* not negative",
     "@weight:x\nA": "line 1: found '@weight:x'",
-    "@weight:1e39\nA": "line 1: found the number '1e39'",
+    "@weight:1e39\nA": "line 1: found '@weight:1e39'; expected a number between -1e12 and 1e12",
+    "@weight:inf\nA": "line 1: found '@weight:inf'; expected @weight:number",
+    "A\nB\tx:1\tw:1e30": "line 2: found the value '1e30' of attribute 'w'; expected .* 1e12$",
+    "A\tw:-1.1e12": "line 1: found the value '-1.1e12' of attribute 'w'; expected .* 1e12$",
+    "A\tw:inf": "line 1: found the value 'inf' of attribute 'w'; expected a number",
+    "A\tw:NaN": "line 1: found the value 'NaN' of attribute 'w'; expected a number",
+    "A\tw:-Infinity": "line 1: found the value '-Infinity' of attribute 'w'; expected a number",
     "@weight:1\nA\n@weight:1\nB": "line 3: found a second @weight .* on line 1; expected one",
     "A\n\n@weight:2\n\nB": "line 3: found @weight and no token after it; expected a sequence",
     "A\n@weight:2\n\nB\n\n@weight:3": "line 6: found @weight and no token",
@@ -307,7 +313,9 @@ BAD_SVMHMM = {
     "1 qid:1 3:": "line 1: found the value '' of feature '3'; expected a number",
     "1 qid:1 3:x": "line 1: found the value 'x' of feature '3'; expected a number",
     "1 qid:1 3:1:2": "line 1: found the value '1:2' of feature '3'; expected a number",
-    "1 qid:1 3:1e99": "line 1: found the number '1e99'; expected a finite one",
+    "1 qid:1 3:1e99": "line 1: found the value '1e99' of feature '3'; expected .* 1e12$",
+    "1 qid:1 3:-1e13": "line 1: found the value '-1e13' of feature '3'; expected .* 1e12$",
+    "1 qid:1 3:nan": "line 1: found the value 'nan' of feature '3'; expected a number",
     b"1 qid:1\n\xff": "line 2: found bytes that are not UTF-8",
 }
 
@@ -429,9 +437,7 @@ def test_large_files_can_be_interrupted():
 NAMES = st.text(
     st.characters(codec="utf-8", exclude_characters="\t\n\r"), min_size=1, max_size=8
 )
-VALUES = st.floats(allow_nan=False, allow_infinity=False, width=32).filter(
-    lambda x: abs(x) < 1e36
-)
+VALUES = st.floats(-(2.0**36), 2.0**36, width=32)
 LABELS = NAMES.filter(lambda s: s.strip(" ") and not s.startswith(("@", "\ufeff")))
 TOKENS = st.lists(st.one_of(NAMES, st.tuples(NAMES, VALUES)), max_size=5)
 SEQUENCES = st.lists(st.lists(st.tuples(LABELS, TOKENS), min_size=1, max_size=4), min_size=1)
@@ -502,12 +508,12 @@ BAD_WRITES = [
     (([[]], [[]]), "sequence 0 has 0 tokens"),
     (([[["a"]]], [["A"]], [1, 2]), "1 sequences and 2 weights"),
     (([[["a"]]], [["A"]], [-1]), "sequence 0: found the weight -1.0; expected 0 or more"),
-    (([[["a"]]], [["A"]], [math.nan]), "sequence 0: its weight: found nan; expected a finite"),
+    (([[["a"]]], [["A"]], [math.nan]), "sequence 0: its weight: found nan; expected a number"),
     (([[["a"], ["a\tb"]]], [["A", "B"]]), r"sequence 0, token 1: found the attribute 'a\\tb'"),
     (([[["a\n"]]], [["A"]]), "found the attribute"),
     (([[[""]]], [["A"]]), "name is empty"),
-    (([[[("a", math.inf)]]], [["A"]]), "attribute 'a': found inf; expected a finite number"),
-    (([[[("a", "b")]]], [["A"]]), "attribute 'a': found 'b'; expected a finite number"),
+    (([[[("a", math.inf)]]], [["A"]]), "attribute 'a': found inf; expected a number"),
+    (([[[("a", "b")]]], [["A"]]), "attribute 'a': found 'b'; expected a number"),
     (([[[3]]], [["A"]]), "sequence 0, token 0: found 3 of type int; expected a str or a pair"),
     (([["a"]], [["A"]]), "sequence 0, token 0: found 'a' of type str; expected a list of names"),
     (([[{3: "x"}]], [["A"]]), "the key 3 is of type int"),
@@ -541,7 +547,7 @@ TAGS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(
                 TAGS | st.integers(),
                 st.dictionaries(
                     st.integers(0, 2**32 - 2),
-                    st.floats(-(2.0**100), 2.0**100, width=32).filter(bool),
+                    st.floats(-(2.0**39), 2.0**39, width=32).filter(bool),
                     max_size=5,
                 ),
             ),

@@ -956,7 +956,6 @@ def _failures_of(path, kind, X, every):
     return "\n".join(failures)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_wrong_with_right_checksums(folder, model_files, kind):
     content, X, _ = model_files[kind]
@@ -965,7 +964,6 @@ def test_wrong_with_right_checksums(folder, model_files, kind):
     assert not failures_of(folder / "wrong", kind, X, every)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("kind", ["template", "template, pairs"])
 @pytest.mark.parametrize("name", ["names", "name_lengths", "fingerprints"])
 def test_wrong_names_of_template_features(folder, model_files, kind, name):

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import sys
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -16,7 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.errors import FileFormatError
+from maxmargin.io import text as text_module
+from maxmargin.io.columns import read_columns
 from maxmargin.io.crfsuite import read_crfsuite
+from maxmargin.io.svmhmm import read_svmhmm
 from maxmargin.io.text import name_of, open_for_writing, read_bytes
 
 TEXT = "Größe\n日本\n".encode() * 1000
@@ -246,3 +250,73 @@ def test_an_open_file_stays_open():
         layer.write("x")
     file.write(b"y")
     assert file.getvalue() == b"xy"
+
+
+# --- gzip bombs ---------------------------------------------------------------------------------
+
+
+def bomb(size, members=1):
+    return gzip.compress(b"a\tN\n" * (size // 4 // members), mtime=0) * members
+
+
+@pytest.fixture
+def small_limit(monkeypatch):
+    monkeypatch.setattr(text_module, "LEAST_INFLATED", 50_000)
+
+
+@pytest.mark.usefixtures("small_limit")
+@pytest.mark.parametrize("members", [1, 2, 100])
+def test_a_gzip_bomb_is_refused(tmp_path, members):
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(bomb(40_000_000, members))
+    kept = text_module.MOST_EXPANSION * path.stat().st_size
+    message = rf"^{re.escape(str(path))}: the gzip stream of .* inflates to more than .*inflated"
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError, match=message):
+            read_bytes(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < kept + 5_000_000
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_a_limit_is_what_may_just_be_reached():
+    data = bomb(4_000_000)
+    for limit in (4_000_000, 10**12):
+        assert len(read_bytes(io.BytesIO(data), max_inflated=limit)) == 4_000_000
+    for limit in (3_999_999, 1, 0, None):
+        with pytest.raises(FileFormatError, match=r"if that is meant, raise the limit"):
+            read_bytes(io.BytesIO(data), max_inflated=limit)
+    assert read_bytes(io.BytesIO(gzip.compress(b"")), max_inflated=0) == b""
+
+
+@pytest.mark.parametrize("wrong", [-1, 2.5, "4G", True])
+def test_a_limit_that_is_none(wrong):
+    with pytest.raises(ValueError, match=r"^max_inflated is .*; expected None or a number"):
+        read_bytes(io.BytesIO(bomb(4)), max_inflated=wrong)
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_readers_take_a_limit():
+    crfsuite = gzip.compress(b"A\tx\n" * 100_000)
+    svmhmm = gzip.compress(b"A qid:1 1:1\n" * 100_000)
+    readers = [
+        (read_columns, bomb(400_000)),
+        (read_crfsuite, crfsuite),
+        (read_svmhmm, svmhmm),
+    ]
+    for read, data in readers:
+        with pytest.raises(FileFormatError, match="max_inflated=BYTES"):
+            read(io.BytesIO(data))
+        assert len(read(io.BytesIO(data), max_inflated=2_000_000)) == 1
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 24) - 1, 1 << 24, (1 << 24) + 1, 1 << 25])
+def test_sizes_around_a_step(size):
+    # Output may be left within zlib when all of the input is taken.
+    data = gzip.compress(bytes(size), compresslevel=1, mtime=0)
+    assert read_bytes(io.BytesIO(data)) == bytes(size)
+    with pytest.raises(FileFormatError, match="cut short"):
+        read_bytes(io.BytesIO(data[:-1]))

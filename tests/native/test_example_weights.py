@@ -440,11 +440,11 @@ def test_a_common_factor_converges_like_a_larger_c(factor):
     assert heavier.certificate_.primal == pytest.approx(larger.certificate_.primal, rel=0.02)
 
 
-@pytest.mark.parametrize("wrong", [1.1e30, 1e300, np.inf, np.nan, -1.0])
+@pytest.mark.parametrize("wrong", [1.1e12, 1e300, np.inf, np.nan, -1.0])
 def test_absurd_weights_are_refused(wrong):
     weights = np.ones(len(X))
     weights[2] = wrong
-    with pytest.raises(ValueError, match=r"^sample_weight of sequence 2 is .* not above 1e30"):
+    with pytest.raises(ValueError, match=r"^sample_weight of sequence 2 is .* from 0 to 1e12"):
         SequenceTagger(**OPTIONS).fit(X, Y, sample_weight=weights)
 
 
@@ -527,7 +527,7 @@ def test_a_grid_with_weights():
 def test_bad_weights_are_refused_natively(bad):
     weights = WEIGHTS.copy()
     weights[3] = bad
-    with pytest.raises(ValueError, match="weight of a sequence is negative or not finite"):
+    with pytest.raises(ValueError, match="weight of a sequence is negative or above 1e12"):
         small_case().problem(example_weight=weights)
 
 

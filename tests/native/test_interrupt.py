@@ -291,7 +291,7 @@ def test_nonsense_from_python_is_an_exception(answer):
         engine.hinge,
         engine.certify,
     ):
-        with pytest.raises(ValueError, match="for example 0$"):
+        with pytest.raises(ValueError, match=r"for example 0$"):
             call()
     assert not engine.weights.any()
     assert engine.size()["planes"] == 0
@@ -313,8 +313,9 @@ def test_nonsense_from_python_is_an_exception(answer):
 def test_nonsense_grades_from_python_are_an_exception(answer):
     liar = Liar(plane([0], [1.0]))
     liar.offers_grades, liar.grades = True, lambda i, w, any_loss: answer
-    engine = _native.Engine(_native.PythonProblem(liar), 1.0, single=False, factored=False, rescale="slack")
-    with pytest.raises(ValueError, match="for example 0$"):
+    problem = _native.PythonProblem(liar)
+    engine = _native.Engine(problem, 1.0, single=False, factored=False, rescale="slack")
+    with pytest.raises(ValueError, match=r"for example 0$"):
         engine.exact_pass(everyone(2), _native.PassOptions())
 
 

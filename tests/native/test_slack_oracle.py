@@ -305,3 +305,12 @@ def test_one_label_has_no_wrong_output():
         engine = Engine(problem, 1.0, single=False, factored=False, slack=slack, rescale=rescale)
         result = engine.exact_pass(everyone(1), PassOptions())
         assert (result.added, engine.hinge(), engine.dual()) == (0, 0.0, 0.0)
+
+
+def test_a_sequence_that_is_too_long_for_slack_rescaling():
+    # The table of tokens, errors and labels would take 80 GB.
+    n = 50_000
+    case = random_case(np.random.default_rng(0), n_labels=2, lengths=(3, n))
+    engine = Engine(case.problem(), 1.0, factored=False, rescale="slack")
+    with pytest.raises(ValueError, match=r"^sequence 1 has 50000 tokens: .* 80 GB; expected"):
+        engine.exact_pass(np.arange(2, dtype=np.uint32), PassOptions())

@@ -259,10 +259,10 @@ def test_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.Mon
     target = tmp_path / "dates.svg"
     target.write_text("old")
 
-    def full(self: Path, other: Path) -> None:
+    def full(path: str, other: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="cannot write the picture") as caught:
         write_picture(target, [make()])
     assert caught.value.errno == errno.ENOSPC

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import errno
+import gzip
+import io
 import json
+import os
 import pickle
+import resource
+import stat
+import tracemalloc
 import warnings
 import zipfile
 
@@ -11,7 +19,7 @@ import numpy as np
 import pytest
 
 from maxmargin._native import Engine
-from maxmargin.errors import ConvergenceWarning, ModelFormatError
+from maxmargin.errors import CheckpointWarning, ConvergenceWarning, ModelFormatError
 from maxmargin.solvers import SDM, checkpoint, solve
 from maxmargin.solvers.base import RunState
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
@@ -366,7 +374,7 @@ def test_a_missing_directory(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt(), MemoryError()])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
 def test_nothing_half_written_is_left(error, monkeypatch, tmp_path):
     path = tmp_path / "run.npz"
     run(chain(), SDM(), 2, checkpoint=path)
@@ -381,6 +389,185 @@ def test_nothing_half_written_is_left(error, monkeypatch, tmp_path):
         run(chain(), SDM(), 4, checkpoint=path, resume=True)
     assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
     assert path.read_bytes() == content
+
+
+def half_written(error, monkeypatch):
+    def fail(file, **arrays):
+        file.write(b"half")
+        raise error
+
+    monkeypatch.setattr(checkpoint.np, "savez", fail)
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), OSError(errno.ENOSPC, "No space left")])
+def test_training_goes_on_without_checkpoints(error, monkeypatch, tmp_path):
+    path = tmp_path / "run.npz"
+    run(chain(), SDM(), 2, checkpoint=path)
+    content = path.read_bytes()
+    with monkeypatch.context() as patch:
+        half_written(error, patch)
+        with pytest.warns(CheckpointWarning) as caught:
+            result = run(
+                chain(), SDM(), 6, checkpoint=path, resume=True, checkpoint_seconds=0.0
+            )
+    assert len([w for w in caught if w.category is CheckpointWarning]) == 1
+    assert str(path) in str(caught[0].message)
+    assert error.strerror is None or error.strerror in str(caught[0].message)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+    assert path.read_bytes() == content
+    assert_same(result, run(chain(), SDM(), 6))
+
+
+def test_a_small_limit_for_files(tmp_path):
+    path = tmp_path / "run.npz"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
+    try:
+        with pytest.warns(CheckpointWarning, match="File too large"):
+            result = run(chain(), SDM(), 4, checkpoint=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert_same(result, run(chain(), SDM(), 4))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_is_on_the_disk_with_the_usual_mode(monkeypatch, tmp_path):
+    synced = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(fd), real(fd)))
+    old = os.umask(0o027)
+    try:
+        run(chain(), SDM(), 2, checkpoint=tmp_path / "run.npz")
+    finally:
+        os.umask(old)
+    assert len(synced) == 1
+    assert stat.S_IMODE((tmp_path / "run.npz").stat().st_mode) == 0o640
+    (tmp_path / "run.npz").chmod(0o600)
+    run(chain(), SDM(), 2, checkpoint=tmp_path / "run.npz")
+    assert stat.S_IMODE((tmp_path / "run.npz").stat().st_mode) == 0o600
+
+
+def test_a_device_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(OSError, match="Not a regular file"):
+        run(chain(), SDM(), 2, checkpoint=tmp_path / "fifo")
+    assert (tmp_path / "fifo").is_fifo()
+
+
+# --- files that are something else, or much larger than they look ---
+
+
+def refused(path):
+    with pytest.raises(ModelFormatError) as caught:
+        run(chain(), SDM(), 5, checkpoint=path, resume=True)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert "pickle" not in message
+    assert len(message) < len(str(path)) + 300
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", "the file is empty"),
+        (b"hello world", "it begins with b'hello wo'"),
+        (b"maxmargn" + bytes(100), "it is a model file"),
+        (pickle.dumps({"a": 1}), "it begins with"),
+        (gzip.compress(b"x"), "compressed with gzip"),
+    ],
+    ids=["empty", "text", "model", "pickle", "gzip"],  # gzip has the time in it
+)
+def test_what_a_file_is_instead(content, found, tmp_path):
+    path = tmp_path / "run.npz"
+    path.write_bytes(content)
+    message = refused(path)
+    assert "not a maxmargin checkpoint" in message
+    assert found in message
+
+
+def test_an_archive_of_something_else(tmp_path):
+    np.savez(tmp_path / "run.npz", x=np.arange(3))
+    assert "without the text that describes the run" in refused(tmp_path / "run.npz")
+
+
+def memory_of(call):
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def stored(saved, path):
+    path.write_bytes(saved)
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
+@pytest.mark.parametrize("name", ["about", "engine_u", "engine_new"])
+def test_members_that_inflate(saved, tmp_path, name):
+    path = tmp_path / "run.npz"
+    arrays = stored(saved, path)
+    np.savez_compressed(path, **{**arrays, name: np.zeros(40_000_000, dtype=np.uint8)})
+    assert path.stat().st_size < 1_000_000
+    assert memory_of(lambda: refused(path)) < 5_000_000
+
+
+def test_unknown_members_are_not_read(saved, tmp_path):
+    path = tmp_path / "run.npz"
+    arrays = stored(saved, path)
+    np.savez(path, **arrays)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("other.npy", bytes(40_000_000))
+
+    def resumed():
+        assert run(chain(), SDM(), 5, checkpoint=path, resume=True).n_passes == 5
+
+    assert memory_of(resumed) < 5_000_000
+
+
+@pytest.mark.parametrize("shape", [(2**40,), (-1,), (2**62, 2**62), (3,)])
+def test_headers_that_claim_more_than_there_is(saved, tmp_path, shape):
+    path = tmp_path / "run.npz"
+    path.write_bytes(saved)
+    header = io.BytesIO()
+    about = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, about)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("engine_more.npy", header.getvalue() + bytes(8))
+    assert "the array 'engine_more.npy' says that it has the shape" in refused(path)
+
+
+def test_members_that_share_their_bytes(saved, tmp_path):
+    path = tmp_path / "run.npz"
+    arrays = stored(saved, path)
+    np.savez(path, **arrays, engine_long=np.zeros(10_000))
+    with zipfile.ZipFile(path, "a") as archive:
+        original = archive.getinfo("engine_long.npy")
+        for k in range(50):
+            twin = copy.copy(original)
+            twin.filename = f"engine_long{k}.npy"
+            archive.filelist.append(twin)
+        archive._didModify = True
+    assert "expected no more" in refused(path)
+
+
+def test_long_names_are_cut(saved, tmp_path):
+    path = tmp_path / "run.npz"
+    path.write_bytes(saved)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(f"engine_{'x' * 60_000}.npy", b"hello")
+    refused(path)
+
+
+def test_arrays_of_objects(saved, tmp_path):
+    path = tmp_path / "run.npz"
+    arrays = stored(saved, path)
+    np.savez(path, **{**arrays, "engine_u": np.array([{"a": 1}], dtype=object)})
+    assert "is not of numbers" in refused(path)
 
 
 def test_save_and_load_directly(tmp_path):

@@ -377,8 +377,10 @@ def test_ctrl_c_during_the_certificate_is_noted(monkeypatch, capfd):
     finally:
         signal.signal(signal.SIGINT, before)
     assert met
-    assert result.stop_reason == "interrupted"
+    assert result.interrupted
     assert result.certificate.gap <= 0.01
+    assert result.converged
+    assert result.stop_reason == f"interrupted; gap {result.certificate.gap:.3g} <= 0.01"
 
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])

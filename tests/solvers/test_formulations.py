@@ -6,15 +6,18 @@ import dataclasses
 import functools
 import math
 import re
+import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import qp_reference
 from maxmargin import ElasticNet, StructuralSVM, Structure
-from maxmargin._native import Engine, Primal
+from maxmargin._native import Engine, PassOptions, Primal
 from maxmargin.errors import ConvergenceWarning, NotCompatibleError, NotSeparableError
+from maxmargin.regularizers import L2
 from maxmargin.solvers import SAP, SDM, NSlack, make_solver, separable, solve
 from native_problems import native_python_problem, random_case
 from qp_reference import Planes, list_planes
@@ -447,6 +450,37 @@ def test_the_linear_program_alone_finds_out(data, name, monkeypatch):
     monkeypatch.setattr(separable, "LONGEST", math.inf)
     with pytest.raises(NotSeparableError, match="constraints found so far contradict"):
         quietly(data(), make(name, "hard", "margin"))
+
+
+def test_the_linear_programs_take_time_that_is_limited(monkeypatch):
+    asked = []
+
+    def slow(engine, seconds):
+        asked.append(seconds)
+        time.sleep(0.3)
+        return True
+
+    monkeypatch.setattr(separable, "_feasible", slow)
+    monkeypatch.setattr(separable, "LONGEST", math.inf)
+    result = quietly(crossing(), SDM(slack="hard"), gap=0.0, time_limit=0.25, max_passes=10**6)
+    assert result.stop_reason == "time_limit = 0.25 s"
+    assert result.n_passes <= separable.ASK_AFTER[0]
+    assert all(0 < seconds <= 0.25 for seconds in asked)
+
+
+def test_a_linear_program_is_told_the_time_that_is_left(monkeypatch):
+    told = []
+
+    def linprog(*args, options, **_):
+        told.append(options)
+        return SimpleNamespace(status=1)  # out of time: nothing is known
+
+    monkeypatch.setattr("scipy.optimize.linprog", linprog)
+    engine = SDM(slack="hard").start(crossing(), 1.0, L2(), False)
+    engine.exact_pass(np.arange(4, dtype=np.uint32), PassOptions())
+    assert separable._feasible(engine, 2.5)
+    assert separable._feasible(engine, None)
+    assert told == [{"time_limit": 2.5}, {}]
 
 
 @pytest.mark.parametrize("name", ["sdm-paper", "sdm-basic"])

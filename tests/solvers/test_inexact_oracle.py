@@ -9,7 +9,7 @@ import pytest
 
 from maxmargin import StructuralSVM
 from maxmargin.errors import ConvergenceWarning
-from maxmargin.regularizers import L1, L1Ball, L2, ElasticNet
+from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball
 from maxmargin.solvers import (
     BCFW,
     LP,
@@ -133,7 +133,8 @@ def test_no_certificate_claims_what_argmax_missed(name, outputs):
 
 @pytest.mark.parametrize("name", ["sdm", "sdm paper", "sap", "nslack", "bcfw", "bcfw last"])
 def test_the_example_is_named(name):
-    with pytest.warns(ConvergenceWarning, match=r"missed a better output of example \d.*check_struc"):
+    message = r"missed a better output of example \d.*check_structure"
+    with pytest.warns(ConvergenceWarning, match=message):
         result, _ = train(name)
     assert result.certificate.missed in range(6)
     assert not result.converged
@@ -193,7 +194,9 @@ def test_an_argmax_that_forgets_what_it_found_is_noticed_by_all(name):
         assert certificate.missed in range(20)
 
 
-@pytest.mark.parametrize(("slack", "rescale"), [("quadratic", "margin"), ("hard", "margin"), ("linear", "slack")])
+@pytest.mark.parametrize(
+    ("slack", "rescale"), [("quadratic", "margin"), ("hard", "margin"), ("linear", "slack")]
+)
 def test_other_formulations(slack, rescale):
     solver = SDM(slack=slack, rescale=rescale, schedule="paper", tau=1e-9, tau_inner=1e-9)
     with pytest.warns(ConvergenceWarning, match="missed a better output of example"):

@@ -307,3 +307,18 @@ def test_names():
     assert make_solver("nslack") == NSlack()
     assert NSlack.name == "nslack"
     assert not NSlack().factored
+
+
+@pytest.mark.parametrize("schedule", ["frequent", "paper"])
+def test_heavy_examples_do_not_keep_it_from_its_end(schedule):
+    """Their share of the gap is large; the working sets are brought to their end all the same."""
+    case = random_case(
+        np.random.default_rng(5), n_labels=4, lengths=[6] * 40, n_sparse=30, noise=0.5
+    )
+    problem = case.problem(example_weight=np.full(40, 5.0))
+    found = solve(
+        problem, NSlack(schedule, epsilon=0.1), C=0.3, gap=0.0, max_passes=60, dtype="float64"
+    )
+    assert found.stop_reason == "no constraint is violated by 0.1"
+    # each slack is at most epsilon too small, and S is solved to a tenth of that
+    assert found.certificate.primal - found.certificate.dual <= 0.3 * 200 * 0.11

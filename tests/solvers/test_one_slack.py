@@ -302,6 +302,8 @@ def test_damaged_states(name):
         damaged += [array + 10**6]
     if name in ("group", "indices", "alpha", "groups"):
         damaged += [-1 - array.astype(float)]
+    if array.dtype.kind in "iu":  # RuntimeWarnings are errors here
+        damaged += [array.astype(float), array + 1e300]
     for wrong in damaged:
         with pytest.raises(ValueError, match="checkpoint"):
             other.restore({**state, name: wrong})

@@ -420,6 +420,25 @@ def test_it_stops_when_no_zeta_is_above_theta_and_beta_has_settled(schedule, mak
 
 
 @pytest.mark.parametrize("schedule", ["paper", "batch"])
+@pytest.mark.parametrize("theta", [0.1, 0.01])
+def test_no_zeta_is_above_theta_at_the_weights_where_it_stops(schedule, theta):
+    """Not only at those that the pass met while they moved; and whatever theta_inner is."""
+    case = random_case(np.random.default_rng(5), n_labels=4, lengths=[6] * 20, noise=0.5)
+    problem = case.problem(example_weight=np.full(20, 5.0))
+    solver = SAP(schedule, theta=theta, nu=0.0)
+    result = quietly(problem, solver, C=0.3, gap=0.0, max_passes=3000, regularizer=L2())
+    assert result.stop_reason.startswith("no zeta above theta")
+    final = result.engine.exact_pass(everyone(20), PassOptions(tau=1e9))
+    assert final.psi_max < theta * (1 + 1e-9)
+    assert result.certificate.primal - result.certificate.dual <= 20 * 0.3 * theta
+
+
+def test_the_tolerance_of_smo_is_below_theta():
+    assert SAP().smo_tolerance == 0.01
+    assert SAP(theta=0.01).smo_tolerance == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("schedule", ["paper", "batch"])
 def test_it_goes_on_until_beta_has_settled(schedule):
     """ζ is below any bound from the first pass on: only β can keep it."""
 
@@ -635,6 +654,18 @@ def test_defaults():
     assert SAP().alpha_passes == 1
     with pytest.raises(dataclasses.FrozenInstanceError):
         SAP().nu = 1.0
+
+
+def test_defaults_follow_the_schedule_that_replaces_another():
+    paper, auto = SAP("paper"), SAP()
+    assert dataclasses.replace(auto, schedule="paper") == paper
+    assert dataclasses.replace(paper, schedule="auto") == auto
+    assert SAP(**{**dataclasses.asdict(auto), "schedule": "batch"}) == SAP("batch")
+    assert make_solver("sap", schedule="paper") == paper
+    # what somebody asked for stays
+    asked = dataclasses.replace(SAP("paper", mu=0.0), schedule="batch")
+    assert (asked.mu, asked.nu) == (0.0, 1e-3)
+    assert repr(dataclasses.replace(auto, schedule="paper")) == repr(paper)
 
 
 def test_by_name():

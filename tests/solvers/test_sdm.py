@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from maxmargin._native import Engine, PassOptions
 from maxmargin.errors import ConvergenceWarning
-from maxmargin.solvers import SDM, solve
+from maxmargin.solvers import SDM, sdm, solve
 from maxmargin.solvers.base import Context
 from native_problems import everyone, flat_problem, native_python_problem, random_case
 
@@ -122,6 +123,48 @@ def test_it_stops_with_no_violation_above_tau(schedule, tau, dtype, make):
     # every block is within tau of its optimum, so the whole is within n C tau
     certificate = result.certificate
     assert certificate.primal - certificate.dual <= problem.n_examples * (tau + 1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("schedule", ["paper", "basic"])
+def test_a_small_tau_is_met_whatever_the_tolerance_of_smo(schedule, weighted):
+    """τ̃ of 0.15, the default, is far above this τ: SMO that makes no step is not the end."""
+    tau, case = 1e-3, random_case(np.random.default_rng(0), n_labels=4, lengths=[6] * 15)
+    weight = np.full(15, 5.0) if weighted else np.ones(15)
+    problem = case.problem(example_weight=weight)
+    options = {"C": 0.3, "gap": 0.0, "max_passes": 5000, "dtype": "float64", "random_state": 0}
+    result = solve(problem, SDM(schedule, tau=tau), **options)
+    assert result.stop_reason == f"no violation above tau = {tau:g}"
+    final = result.engine.exact_pass(everyone(15), PassOptions(tau=1e9))
+    assert final.psi_max <= tau * (1 + 1e-6)
+    gap = result.certificate.primal - result.certificate.dual
+    assert gap <= 15 * 0.3 * tau
+
+
+def test_the_tolerance_of_smo_is_below_tau():
+    assert SDM().smo_tolerance == 0.15
+    assert SDM(tau=0.5, tau_inner=0.4).smo_tolerance == 0.4
+    assert SDM(tau=0.1).smo_tolerance == pytest.approx(0.06)
+    assert SDM(tau=0.0).smo_tolerance == 0.0
+
+
+@pytest.mark.parametrize("schedule", ["paper", "basic"])
+def test_passes_that_cannot_move_are_not_convergence(schedule, monkeypatch):
+    """As rounding would have it: violations are left, and no step is made any more."""
+    stuck = SimpleNamespace(
+        solved=0, psi_max=1.0, psi_cached_max=0.0, gain=0.0, gap=1.0, oracle_calls=1,
+        interrupted=False,
+    )  # fmt: skip
+    monkeypatch.setattr(sdm, "PassOptions", lambda **_: None)
+
+    class Stuck(SDM):
+        def step(self, engine, state, context):
+            return super().step(SimpleNamespace(exact_pass=lambda *_: stuck), state, context)
+
+    result = quietly(chain(), Stuck(schedule, kappa1=1000), C=1.0, gap=0.0, max_passes=100)
+    assert not result.converged
+    assert result.stop_reason.startswith("no step raises the dual any more: rounding")
+    assert result.n_passes == 5
 
 
 @pytest.mark.parametrize("schedule", ["paper", "basic"])

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ import qp_reference
 from maxmargin import SequenceTagger, _native
 from maxmargin.errors import ConvergenceWarning, ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import L1, L2, L1Ball
-from maxmargin.solvers import LP, SDM, Subgradient, solve
+from maxmargin.solvers import LP, SDM, Subgradient, solve, subgradient
+from maxmargin.solvers.base import Context
 from native_problems import (
     Flat,
     everyone,
@@ -581,6 +583,55 @@ def test_a_time_limit_holds_for_the_calibration():
     result = run(Instance(problem, None, None, None), time_limit=0.05)
     assert result.n_passes <= 1
     assert all(record.oracle_calls < 40 for record in result.history)
+
+
+class Counted(Flat):
+    """Each call of the oracle takes one tick of a clock that nothing else moves."""
+
+    ticks = 0
+
+    def argmax(self, x, w, truth=None):
+        type(self).ticks += 1
+        return super().argmax(x, w, truth=truth)
+
+
+@pytest.mark.parametrize("regularizer", [BALL, L2()], ids=str)
+@pytest.mark.parametrize("limit", [30, 200, 1000])
+def test_the_search_for_a_step_leaves_time_for_training(regularizer, limit, monkeypatch):
+    """The clock counts oracle calls, so that this does not depend on the machine."""
+    structure, X, Y = flat_problem(np.random.default_rng(0), n=40)
+    problem = native_python_problem(Counted(structure.cost, 3), X, Y)
+    Counted.ticks = 0
+    clock = SimpleNamespace(perf_counter=lambda: float(Counted.ticks))
+    monkeypatch.setattr(subgradient, "time", clock)
+    solver = Subgradient()
+    context = Context(40, np.random.default_rng(0), seconds_left=float(limit))
+    engine = solver.start(problem, 1.0, regularizer, single=False)
+    eta, calls = solver._first_step(engine, context)
+    assert eta > 0
+    assert calls == Counted.ticks
+    # a quarter of the limit, and one pass that native code times by the true clock
+    assert calls <= 0.25 * limit + 40
+    assert not engine.primal.weights.any()
+
+
+def test_the_search_is_the_same_where_time_does_not_matter():
+    def eta(seconds):
+        solver = Subgradient()
+        problem = chain(0).problem
+        context = Context(problem.n_examples, np.random.default_rng(0), seconds_left=seconds)
+        engine = solver.start(problem, 1.0, L2(), single=False)
+        return solver._first_step(engine, context)
+
+    assert eta(None) == eta(1e6)
+
+
+def test_a_time_limit_that_ends_in_the_search_leaves_a_model():
+    structure, X, Y = flat_problem(np.random.default_rng(0), n=30)
+    problem = native_python_problem(Lazy(structure.cost, 3), X, Y)
+    result = run(Instance(problem, None, None, None), time_limit=0.5)
+    assert result.weights.any()
+    assert not result.converged
 
 
 def interrupted(which):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from maxmargin.structures import Chain, check_structure
 from maxmargin.structures import chain as chain_module
 from maxmargin.structures.base import sparse_vector
+from native_problems import run_isolated
 from reference_chain import ReferenceChain
 
 X_WORDS = [
@@ -172,6 +174,7 @@ def test_problem_of_known_features_and_labels():
         ([[1, 1, 1], [1, -2.0], [1]], r"sequence 1, token 1 is -2\.0"),
         ([[1, 1, 1], [np.nan, 1], [1]], "sequence 1, token 0 is nan"),
         ([[1, 1, 1], [1, 1], [1e300]], r"sequence 2, token 0 is 1e\+300"),
+        ([[1, 1, 1], [1, 2e12], [1]], r"sequence 1, token 1 is 2.* from 0 to 1e12$"),
         ([["a", 1, 1], [1, 1], [1]], "list of lists of numbers"),
         (3, "list of lists of numbers"),
     ],
@@ -518,3 +521,41 @@ def test_repr():
     assert repr(Chain()) == "Chain()"
     assert repr(Chain(allowed="iob2", labels=["O"])) == "Chain(labels=['O'], allowed='iob2')"
     assert "array" in repr(Chain(loss=np.zeros((1, 1))))
+
+
+# --- very long sequences --------------------------------------------------------------------------
+
+
+def test_a_sequence_that_does_not_fit_is_refused_before_training(monkeypatch):
+    from maxmargin import memory
+
+    X = [[["a"]] * 10, [["a", "b"]] * 100_000]
+    Y = [["x"] * 10, ["x", "y"] * 50_000]
+    chain = prepared(X, Y)
+    assert chain.make_problem(X, Y).n_examples == 2
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10_000_000)
+    message = r"^training on sequence 1, of 100000 tokens and 2 labels, needs 1\d\.. MB, but only "
+    with pytest.raises(MemoryError, match=message + r"10\.0 MB .*; cut it into shorter sequences$"):
+        chain.make_problem(X, Y)
+
+
+def train_on_a_long_sequence():
+    """Train on a sequence whose first plane has 2 million entries of few features."""
+    import resource
+
+    from maxmargin.solvers import SDM, solve
+
+    n = 100_000
+    X = [[[f"f{(k * j) % 50}" for j in range(1, 11)] for k in range(n)]]
+    Y = [[str(k % 3) for k in range(n)]]
+    problem = prepared(X, Y).make_problem(X, Y)
+    del X, Y
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    solve(problem, SDM(), C=0.1, max_passes=1, random_state=0)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert after - before < 100_000  # kB; a hash table of the entries alone would be 200 MB
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kB on Linux")
+def test_the_memory_of_training_on_a_long_sequence():
+    run_isolated(__file__, "train_on_a_long_sequence")

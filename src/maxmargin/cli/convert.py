@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from maxmargin.cli.cells import check_trained
+from maxmargin.cli.console import naming, say
 from maxmargin.cli.options import (
     FORMATS,
     add_reading,
@@ -16,6 +18,7 @@ from maxmargin.cli.options import (
     note,
     read_data,
 )
+from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -155,7 +158,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         from maxmargin.memory import format_bytes
 
         known = "" if n_features is None else f", {n_features} features"
-        print(
+        say(
             f"{options.output}: {source} -> {target}: {n_sequences} sequences, {n_tokens} tokens"
             f"{known}, {format_bytes(size)}"
         )
@@ -372,10 +375,11 @@ def _write(path: str, pieces: Iterator[str], others: dict[str, str] | None = Non
     from maxmargin.io.text import open_for_writing
 
     size = 0
-    with contextlib.ExitStack() as stack:
+    with naming(path), contextlib.ExitStack() as stack:
         file: IO[bytes] = stack.enter_context(open_for_writing(path))
         for name, text in (others or {}).items():
-            stack.enter_context(open_for_writing(name)).write(text.encode())
+            with naming(name):
+                stack.enter_context(open_for_writing(name)).write(text.encode())
         for piece in pieces:
             size += file.write(piece.encode())
     if path != "-" and Path(path).is_file():
@@ -400,9 +404,11 @@ def _write_columns(data: ColumnTable | Items, options: argparse.Namespace) -> in
 def _label_texts(features: _Features, convert: Callable[[str], str], source: str) -> list[str]:
     """Return the labels as a format has them, or an error that names the file and the label."""
     try:
-        return [convert(label) for label in features.labels.names]
+        texts = [convert(label) for label in features.labels.names]
     except (TypeError, ValueError) as error:
         raise ValueError(f"{source}: {error}") from None
+    check_trained(features.labels, source)
+    return texts
 
 
 def _write_crfsuite(features: _Features, options: argparse.Namespace) -> int:
@@ -481,7 +487,7 @@ def _listed(numbers: list[str], names: list[str], source: str) -> list[str]:
     for name in names:
         if "\n" in name or "\r" in name:
             raise ValueError(
-                f"{source}: found the name {name!r}; expected one without ends of lines, which a "
-                "list cannot hold"
+                f"{source}: found the name {quoted(name)}; expected one without ends of lines, "
+                "which a list cannot hold"
             )
     return [f"{number}\t{name}\n" for number, name in zip(numbers, names, strict=True)]

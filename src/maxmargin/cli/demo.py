@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.console import note, say
 from maxmargin.cli.options import at_least
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seed",
-        type=at_least(0),
+        type=at_least(0, None),
         default=1,
         metavar="N",
         help="of all draws (default: %(default)s)",
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--picture",
         default=PICTURE,
         metavar="PATH",
-        help="where to write the picture, an SVG file (default: %(default)s)",
+        help="where to write the picture, a file that ends with .svg (default: %(default)s)",
     )
     picture.add_argument(
         "--no-picture", dest="picture", action="store_const", const=None, help="write none"
@@ -83,16 +83,20 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     """
     from maxmargin.demo import run_demo
     from maxmargin.report.dates_picture import write_picture
+    from maxmargin.report.endings import picture_format
 
-    out = sys.stderr if getattr(options, "json", False) else sys.stdout
+    if options.picture is not None:
+        picture_format(options.picture)  # before any work is done
+
+    tell = note if getattr(options, "json", False) else say
     begin = time.perf_counter()
     results = run_demo(options.train, options.test, options.seed)
     for comparison in results.values():
         for line in describe(comparison):
-            print(line, file=out)
+            tell(line)
     if options.picture is not None:
         write_picture(options.picture, list(results.values()))
-        print(f"The picture is in {options.picture}", file=out)
+        tell(f"The picture is in {options.picture}")
     summary: dict[str, Any] = {
         "train": options.train,
         "test": options.test,

@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.console import say
 from maxmargin.cli.model import add_model, load_model
 from maxmargin.cli.options import add_reading, add_threads, read_data
 
@@ -65,10 +66,9 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     if not options.json:
         from maxmargin.metrics import confusion_text
 
-        print(report.text())
+        say(report.text(), needed=True)
         if options.confusion:
-            print()
-            print(confusion_text(report))
+            say(f"\n{confusion_text(report)}", needed=True)
     summary = {**report.to_dict(), **extra}
     if options.confusion:
         summary["confusion"] = {"labels": list(report.labels), "counts": report.confusion.tolist()}

@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.console import say
 from maxmargin.cli.options import at_least
+from maxmargin.printable import printable, quoted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +22,7 @@ __all__ = ["configure", "run"]
 FEW_TRANSITIONS = 5  # that are shown if nobody asks for them
 TEMPLATE_LINES = 3  # that are shown of a template
 SHOWN_LABELS = 12
+NAME = 300  # characters of a label or of a feature's name
 MOST_GROUPS = 50  # of features that are texts; where there are more, they say nothing
 _TOGETHER = 1 << 22  # weights of a full matrix that are looked at at a time
 
@@ -88,7 +91,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         ``file``, ``format_version``, ``n_bytes``, ``features`` (their kind),
         ``n_features``, ``n_features_trained`` (None if the file does not tell), ``n_labels``,
         ``n_weights`` (of a full model), ``n_nonzero``, ``memory_bytes``, ``labels``,
-        ``certificate``, ``training``, ``params``, ``template`` (its source), ``top``,
+        ``certificate``, ``objective`` (None if the file does not tell), ``training``,
+        ``params``, ``template`` (its source), ``top``,
         ``transitions``; with ``template`` also ``template_text``, with ``selected`` also
         ``selected`` and with ``text`` also ``text`` (``file`` and how many ``weights`` it got).
         The start of a sequence is the ``from`` None, its end the ``to`` None.
@@ -137,6 +141,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         "memory_bytes": _memory(model),
         "labels": chain.classes_,
         "certificate": _certificate(meta.get("certificate")),
+        "objective": _objective(model),
         "training": training,
         "params": params,
         "template": None if template is None else template.source,
@@ -154,12 +159,25 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         assert template is not None
         summary["template_text"] = template.text
         if not options.json:
-            print(template.text, end="" if template.text.endswith("\n") else "\n")
+            _print_template(template.text)
     elif not options.json:
         lines = [] if template is None else [line.text for line in template.lines if line.unigram]
         for text in describe(summary, lines):
-            print(text)
+            say(text, needed=True)
     return 0, summary
+
+
+def _print_template(text: str) -> None:
+    """Print a template: as it is to a file or a pipe, so that a terminal can show it to one."""
+    import sys
+
+    whole = text if text.endswith("\n") else f"{text}\n"
+    buffer = getattr(sys.stdout, "buffer", None)
+    if sys.stdout is None or sys.stdout.isatty() or buffer is None:
+        say(whole.removesuffix("\n"), needed=True)
+    else:
+        sys.stdout.flush()
+        buffer.write(whole.encode())
 
 
 def _no_function(_: Any) -> Any:
@@ -179,7 +197,7 @@ def _label_number(chain: Chain, wanted: str, path: str) -> int:
     found = [k for k, label in enumerate(chain.labels_) if str(label) == wanted]
     if not found:
         raise ValueError(
-            f"{path}: has no label {wanted!r}; expected one of {_some(chain.classes_)}"
+            f"{path}: has no label {quoted(wanted)}; expected one of {_some(chain.classes_)}"
         )
     return found[0]
 
@@ -203,11 +221,22 @@ def _certificate(given: Any) -> dict[str, Any] | None:
         return None
     result = {key: given.get(key) for key in ("primal", "dual", "gap", "C")}
     primal, dual = result["primal"], result["dual"]
-    if result["gap"] is None and primal is not None and dual is not None:
+    if primal is not None and dual is not None:
         from maxmargin.solvers.base import relative_gap
 
         result["gap"] = relative_gap(primal, dual)
+    if given.get("approximate"):
+        result["approximate"] = True
     return result
+
+
+def _objective(model: TaggerModel) -> dict[str, Any] | None:
+    """Return what was minimised, as the file has it; None if it does not tell."""
+    if model.objective is None:
+        return None
+    model.objective()  # checks it
+    told: dict[str, Any] = model.meta["objective"]
+    return told
 
 
 # --- weights --------------------------------------------------------------------------------------
@@ -564,8 +593,14 @@ def describe(summary: dict[str, Any], template_lines: list[str]) -> Iterator[str
         yield (
             f"  certificate  primal {_shown(certificate['primal'])}, "
             f"dual {_shown(certificate['dual'])}{within} (C = {_shown(certificate['C'])})"
+            + (", with an approximate oracle" if "approximate" in certificate else "")
         )
-    for title, given in (("training", summary["training"]), ("parameters", summary["params"])):
+    sections = (
+        ("objective", _objective_words(summary["objective"])),
+        ("training", summary["training"]),
+        ("parameters", summary["params"]),
+    )
+    for title, given in sections:
         if not given:
             continue
         yield f"  {title}"
@@ -597,6 +632,35 @@ def describe(summary: dict[str, Any], template_lines: list[str]) -> Iterator[str
         yield from _selected_words(summary["selected"], template=summary["template"] is not None)
 
 
+def _objective_words(objective: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what was minimised, in a few words each."""
+    if objective is None:
+        return {}
+    words = {
+        "C": f"{objective['C']:g} (of the {objective['C_scale']} over the sequences)",
+        "regularizer": _call(objective["regularizer"] or "l2"),
+        "slack": objective["slack"],
+        "rescale": objective["rescale"],
+        "loss": objective["loss"],
+        "solver": _call(objective["solver"]),
+        "gap": objective["gap"],
+    }
+    if isinstance(words["loss"], dict):
+        pairs = words["loss"].get("pairs")
+        words["loss"] = _call(words["loss"]) if pairs is None else f"costs of {len(pairs)} pairs"
+    return words
+
+
+def _call(thing: Any) -> str:
+    """Return a solver or regulariser as one would write it."""
+    if isinstance(thing, str):
+        return thing
+    if "class" in thing:
+        return f"{thing['class']} (not in the file)"
+    options = ", ".join(f"{key}={value!r}" for key, value in thing["options"].items())
+    return f"{thing['name']}({options})"
+
+
 def _selected_words(found: dict[str, Any], *, template: bool) -> Iterator[str]:
     """Put what was selected into tables."""
     if found["lines"]:
@@ -620,7 +684,7 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str
         if isinstance(value, dict) and value:
             yield from _flat(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", _shown(value)
+            yield _printable(f"{prefix}{key}"), _shown(value)
 
 
 def _shown(value: Any) -> str:
@@ -644,6 +708,5 @@ def _some(values: list[Any]) -> str:
 
 
 def _printable(value: Any) -> str:
-    """Return a text in which nothing moves the cursor."""
-    text = str(value)
-    return text if text.isprintable() else repr(text)[1:-1]
+    """Return a text in which nothing moves the cursor, and which leaves room for others."""
+    return printable(value, NAME)

@@ -5,7 +5,8 @@ and ``run(options)`` does the work and returns an exit code and a summary, which
 A module imports what is large (NumPy, the library) in ``run`` only, so that ``--help`` and errors
 come at once.
 
-Exit codes: 0 done, 1 a fault of maxmargin itself, 2 bad input or usage, 130 interrupted.
+Exit codes: 0 done, 1 a fault of maxmargin itself, 2 bad input or usage, 130 interrupted. A reader
+that has seen enough (``| head``) is no error.
 """
 
 from __future__ import annotations
@@ -17,6 +18,16 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
+
+from maxmargin.cli.console import (
+    NO_OUTPUT,
+    abandon,
+    complain,
+    flush,
+    say,
+    show_traceback,
+    streams,
+)
 
 __all__ = ["main"]
 
@@ -48,8 +59,13 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        text = " ".join(message.split())
-        self.exit(2, f"{self.prog}: error: {text} (see {self.prog} --help)\n")
+        complain(f"{self.prog}: error: {message}", f" (see {self.prog} --help)")
+        self.exit(2)
+
+    def print_help(self, file: Any = None) -> None:
+        if file is None and sys.stdout is None:  # argparse would take standard error
+            raise OSError(NO_OUTPUT)
+        super().print_help(file)
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:
@@ -94,6 +110,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = next((a for a in arguments if not a.startswith("-")), None)
+    name = f"maxmargin {command}" if command in COMMANDS else "maxmargin"
+    with streams(name):
+        try:
+            code = _run(arguments, command)
+            flush()
+        except KeyboardInterrupt:
+            code = _fail(name, "interrupted", 130)
+        except BrokenPipeError:  # The reader of a pipe has seen enough.
+            code = 0
+        except MemoryError as error:
+            text = str(error)  # of C++ it says std::bad_alloc
+            code = _fail(name, "out of memory" if text in ("", "std::bad_alloc") else text, 2)
+        except OSError as error:
+            code = _fail(name, _describe(error), 2)
+        except (ValueError, TypeError, FloatingPointError) as error:
+            # Notes tell where in the user's code or data it was.
+            notes = getattr(error, "__notes__", ())
+            code = _fail(name, "; ".join([str(error), *notes]), 2)
+        except Exception as error:
+            if os.environ.get("MAXMARGIN_DEBUG"):
+                raise
+            what = f"{type(error).__name__}: {error}"
+            code = _fail(name, f"a fault of maxmargin, please report it: {what}", 1)
+        try:
+            flush()  # of what was printed before an error, perhaps
+        except (OSError, ValueError):
+            abandon(sys.stdout)
+    return code
+
+
+def _run(arguments: list[str], command: str | None) -> int:
+    """Run the command line; failures are exceptions."""
     parser = _parser(command)
     try:
         options, unknown = parser.parse_known_args(arguments)
@@ -106,54 +154,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.version:
         import maxmargin
 
-        print(f"maxmargin {maxmargin.__version__}")
+        say(f"maxmargin {maxmargin.__version__}", needed=True)
         return 0
     if options.command is None:
         parser.print_help()
         return 0
-    name = f"maxmargin {options.command}"
+    if options.json and sys.stdout is None:
+        raise OSError(NO_OUTPUT)
     module = import_module(f"maxmargin.cli.{COMMANDS[options.command][0]}")
-    try:
-        code, summary = module.run(options)
-        if options.json:
-            import json
+    code, summary = module.run(options)
+    if options.json:
+        import json
 
-            print(json.dumps(_plain(summary), allow_nan=False), flush=True)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return _fail(name, "interrupted", 130)
-    except BrokenPipeError:
-        # The reader of a pipe has seen enough. Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except MemoryError as error:
-        text = str(error)  # of C++ it says std::bad_alloc
-        return _fail(name, "out of memory" if text in ("", "std::bad_alloc") else text, 2)
-    except OSError as error:
-        return _fail(name, _describe(error), 2)
-    except (ValueError, TypeError) as error:
-        return _fail(name, str(error), 2)
-    except Exception as error:
-        if os.environ.get("MAXMARGIN_DEBUG"):
-            raise
-        what = f"{type(error).__name__}: {error}"
-        return _fail(name, f"a fault of maxmargin, please report it: {what}", 1)
+        text = json.dumps(_plain(summary), allow_nan=False)
+        print(text.replace("\x7f", "\\u007f"))  # the one control character that JSON leaves
     return int(code)
 
 
 def _fail(name: str, message: str, code: int) -> int:
     if os.environ.get("MAXMARGIN_DEBUG") and code != 130:
-        import traceback
-
-        traceback.print_exc()
-    print(f"{name}: error: {' '.join(message.split())}", file=sys.stderr)
+        show_traceback()
+    complain(f"{name}: error: {message}")
     return code
 
 
 def _describe(error: OSError) -> str:
     """Put a failure of the system into words: the file first."""
-    if error.filename is None or error.strerror is None:
+    if error.strerror is None:
         return str(error)
+    if error.filename is None:
+        return error.strerror
     name = error.filename
     text = os.fsdecode(name) if isinstance(name, str | bytes) else str(name)
     return f"{text}: {error.strerror[0].lower()}{error.strerror[1:]}"

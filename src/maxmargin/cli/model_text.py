@@ -23,6 +23,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.printable import quoted
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -66,16 +68,19 @@ def write_text(path: PathOrFile, model: TaggerModel) -> int:
     OSError
         If the file cannot be written.
     """
-    from maxmargin.io.text import open_for_writing
+    from maxmargin.cli.console import naming
+    from maxmargin.io.text import name_of, open_for_writing
 
     chain = model.chain
     labels = [_escape(str(label)) for label in chain.labels_]
     if len(set(labels)) < len(labels):
         twice = next(k for k, label in enumerate(labels) if label in labels[:k])
-        found = f"{chain.labels_[labels.index(labels[twice])]!r} and {chain.labels_[twice]!r}"
+        same = (labels.index(labels[twice]), twice)
+        found = " and ".join(quoted(chain.labels_[k]) for k in same)
         raise ValueError(f"found the labels {found}; expected labels that differ as texts")
     n = 0
-    with open_for_writing(path, text=True) as file:
+    name = "-" if path == "-" else name_of(path)
+    with naming(name), open_for_writing(path, text=True) as file:
         file.writelines(_header(model))
         for block in _weight_lines(model, labels):
             file.write("".join(block))
@@ -100,7 +105,9 @@ def _header(model: TaggerModel) -> Iterator[str]:
     }
     for key, value in entries.items():
         text = json.dumps(value, ensure_ascii=False)
-        yield f"# {key}: {text if text.isprintable() else json.dumps(value)}\n"
+        if not text.isprintable():
+            text = json.dumps(value).replace("\x7f", "\\u007f")  # which JSON leaves as it is
+        yield f"# {key}: {text}\n"
 
 
 def _dtype(model: TaggerModel) -> str:
@@ -291,13 +298,15 @@ def _escape_name(name: str) -> str:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def read_text(path: PathOrFile) -> dict[str, Any]:
+def read_text(path: PathOrFile, *, max_inflated: int | None = None) -> dict[str, Any]:
     """Read what `write_text` wrote.
 
     Parameters
     ----------
     path : path or binary file
         "-" is standard input.
+    max_inflated : int or None
+        As for `maxmargin.io.text.read_bytes`.
 
     Returns
     -------
@@ -322,7 +331,7 @@ def read_text(path: PathOrFile) -> dict[str, Any]:
 
     source = name_of(path)
     try:
-        text = read_bytes(path).decode("utf-8")
+        text = read_bytes(path, max_inflated=max_inflated).decode("utf-8")
     except UnicodeDecodeError as error:
         line_number = error.object.count(b"\n", 0, error.start) + 1
         byte = error.object[error.start]
@@ -376,7 +385,7 @@ def _comment(line: str) -> tuple[str, Any]:
             value = json.loads(text)
             if key.strip() != "labels" or isinstance(value, list):
                 return key.strip(), value
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter of JSON that is nested very deep
         pass
     raise _LineError(f"found the comment {line[:60]!r}; expected a name, a colon and JSON")
 
@@ -391,7 +400,7 @@ def _fields(line: str) -> tuple[str, list[str], list[str], float]:
     try:
         weight = float(fields[-1])
     except ValueError:
-        raise _LineError(f"found the weight {fields[-1]!r}; expected a number") from None
+        raise _LineError(f"found the weight {quoted(fields[-1])}; expected a number") from None
     texts = [_unescape(field) if "\\" in field else field for field in fields[:-1]]
     if not mark:
         return mark, texts[:1], texts[1:], weight
@@ -401,7 +410,7 @@ def _fields(line: str) -> tuple[str, list[str], list[str], float]:
 
 def _known(label: str, known: dict[str, Any]) -> Any:
     if label not in known:
-        raise _LineError(f"found the label {label!r}; expected one of those of the comment")
+        raise _LineError(f"found the label {quoted(label)}; expected one of those of the comment")
     return known[label]
 
 

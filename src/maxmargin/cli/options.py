@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from maxmargin.cli.console import note
+from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     from maxmargin.features.columns import ColumnTable
@@ -24,13 +26,18 @@ __all__ = [
     "note",
     "number",
     "read_data",
+    "size",
 ]
 
 FORMATS = ("conll", "crfsuite", "svmhmm", "conllu")
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """Make a type for argparse: an integer that is not too small."""
+#: What native code takes as a number of things.
+MOST = 2**31 - 1
+
+
+def at_least(least: int, most: int | None = MOST) -> Callable[[str], int]:
+    """Make a type for argparse: an integer that is not too small, nor too large if `most` says."""
 
     def convert(text: str) -> int:
         try:
@@ -38,7 +45,11 @@ def at_least(least: int) -> Callable[[str], int]:
         except ValueError:
             value = least - 1
         if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least {least}")
+            raise argparse.ArgumentTypeError(
+                f"{quoted(text)} is not an integer of at least {least}"
+            )
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is above {most}, the most there is")
         return value
 
     return convert
@@ -58,10 +69,22 @@ def number(
         if not inside or value in (float("inf"), -float("inf")):
             bound = f"{'above' if open_low else 'of at least'} {low:g}"
             upper = "" if high == float("inf") else f" and at most {high:g}"
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number {bound}{upper}")
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number {bound}{upper}")
         return value
 
     return convert
+
+
+def size(text: str) -> int:
+    """Read a number of bytes such as 500M; a type for argparse."""
+    units = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+    digits = text.rstrip("kKMGTB").strip()
+    unit = text[len(text.rstrip("kKMGTB")) :].removesuffix("B").replace("K", "k")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or unit not in units:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size: expected a number of bytes, or one with k, M, G or T"
+        )
+    return int(digits) * units[unit]
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
@@ -117,6 +140,14 @@ def add_reading(
         default=None,
         help="skip lines that begin with this (default: every line is a token)",
     )
+    group.add_argument(
+        "--max-inflated",
+        type=size,
+        default=None,
+        metavar="SIZE",
+        help="what a gzip file may inflate to, such as 500M or 20G (default: 100 times its size, "
+        "at least 256M)",
+    )
 
 
 def read_data(
@@ -142,15 +173,15 @@ def read_data(
     if kind == "crfsuite":
         from maxmargin.io.crfsuite import read_crfsuite
 
-        return read_crfsuite(path, vocabulary)
+        return read_crfsuite(path, vocabulary, max_inflated=options.max_inflated)
     if kind == "svmhmm":
         from maxmargin.io.svmhmm import read_svmhmm
 
-        return read_svmhmm(path, vocabulary)
+        return read_svmhmm(path, vocabulary, max_inflated=options.max_inflated)
     from maxmargin.io.columns import parse_columns
     from maxmargin.io.text import name_of, read_bytes
 
-    data, source = read_bytes(path), name_of(path)
+    data, source = read_bytes(path, max_inflated=options.max_inflated), name_of(path)
     if kind == "conllu":
         from maxmargin.io.conllu import conllu_to_columns
 
@@ -206,15 +237,15 @@ def load_function(spec: str) -> Callable[[Any], Any]:
             description.loader.exec_module(module)
         except (OSError, MemoryError):
             raise
-        except Exception as error:  # it is not our code
-            raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:  # it is not our code
+            raise ValueError(f"{place}: {_described(error, place)}") from error
     else:
         try:
             module = importlib.import_module(place)
         except ImportError as error:
             raise ValueError(f"template {spec}: {error}") from error
-        except Exception as error:  # it is not our code
-            raise ValueError(f"template {spec}: {type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:  # it is not our code
+            raise ValueError(f"template {spec}: {_described(error)}") from error
     function = getattr(module, name, None)
     if not callable(function):
         raise ValueError(f"template {spec}: {place} has no function {name!r}")
@@ -236,18 +267,41 @@ def guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
     callable
         It has the name of the function.
     """
+    import contextlib
     import functools
+
+    @contextlib.contextmanager
+    def guard() -> Iterator[None]:
+        try:
+            yield
+        except MemoryError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ValueError(f"{where}: {_described(error)}") from error
 
     @functools.wraps(function)
     def call(rows: Any) -> Any:
-        try:
-            return function(rows)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise ValueError(f"{where}: {type(error).__name__}: {error}") from error
+        with guard():
+            answer = function(rows)
+        return one_by_one(answer) if isinstance(answer, Iterator) else answer
+
+    def one_by_one(answer: Iterator[Any]) -> Iterator[Any]:  # a generator is the user's code, too
+        with guard():
+            yield from answer
 
     return call
+
+
+def _described(error: BaseException, file: str | None = None) -> str:
+    """Put an exception of a user's code into words, with its line in a file of the user's."""
+    import os
+    import traceback
+
+    text = f"{type(error).__name__}: {error}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if file is not None and os.path.realpath(frame.filename) == os.path.realpath(file):
+            return f"{text} (line {frame.lineno})"
+    return text
 
 
 def is_function(spec: str) -> bool:
@@ -286,8 +340,3 @@ def make_encoder(
         hash_bits=hash_bits,
         threads=threads,
     )
-
-
-def note(text: str) -> None:
-    """Tell something on standard error."""
-    print(text, file=sys.stderr)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.console import flush, say
 from maxmargin.cli.options import add_reading, add_threads, number
 from maxmargin.cli.train import (
     add_features,
@@ -18,6 +19,7 @@ from maxmargin.cli.train import (
     save_model,
     solving,
 )
+from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     from maxmargin.cli.progress import Progress
@@ -58,7 +60,7 @@ def _several(name: str, convert: Callable[[str], float], expected: str) -> Calla
             return [convert(part) for part in text.split(",")]
         except argparse.ArgumentTypeError:
             raise argparse.ArgumentTypeError(
-                f"found {text!r}; expected {name} {expected} between commas"
+                f"found {quoted(text)}; expected {name} {expected} between commas"
             ) from None
 
     return numbers
@@ -78,7 +80,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--valid", metavar="FILE", required=True, help="the file on which models are scored"
     )
     parser.add_argument("-m", "--model", metavar="MODEL", help="where to write the chosen model")
-    parser.add_argument("--plot", metavar="FILE", help="draw scores over sizes to this SVG file")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw scores over sizes to this file, which ends with .svg"
+    )
     add_features(parser)
     add_reading(parser)
     group = parser.add_argument_group("training")
@@ -136,7 +140,9 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     begin = time.perf_counter()
     _check(options)
 
+    from maxmargin.errors import NothingLearnedError
     from maxmargin.path import RATIOS, path_points, regularization_path
+    from maxmargin.solvers.ending import nothing_learned
     from maxmargin.solvers.interrupts import HeldInterrupt
 
     chain, train, valid, weights = learn(*read_training(options), options)
@@ -153,6 +159,10 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     )
     chosen = path.choose(options.max_loss)
     point = path.points[chosen]
+    if point.n_nonzero == 0 and not point.converged:
+        if path.interrupted:
+            raise KeyboardInterrupt
+        raise NothingLearnedError(nothing_learned(point.certificate, point.stop_reason))
     summary: dict[str, Any] = {
         "n_sequences": train.batch.n_sequences,
         "n_tokens": train.batch.n_tokens,
@@ -185,6 +195,7 @@ def _check(options: argparse.Namespace) -> None:
     """Refuse what cannot work before any work is done."""
     import os
 
+    from maxmargin.report.endings import picture_format
     from maxmargin.solvers import make_solver
 
     targets = [(options.model, "model"), (options.plot, "plot")]
@@ -193,6 +204,8 @@ def _check(options: argparse.Namespace) -> None:
         model, plot = map(os.path.realpath, (options.model, options.plot))
         if model == plot:
             raise ValueError(f"{options.plot}: is the model; expected another file for the plot")
+    if options.plot is not None:
+        picture_format(options.plot)
     make_solver(options.solver, slack=options.slack, rescale=options.rescale)
 
 
@@ -219,11 +232,12 @@ class _Watch:
         if not self.talks:
             return
         if not self._begun:
-            print("  ".join(title.rjust(width) for title, width, _ in COLUMNS))
+            say("  ".join(title.rjust(width) for title, width, _ in COLUMNS))
             self._begun = True
         figures = point.to_dict()
         cells = (_cell(key, figures[key]).rjust(width) for _, width, key in COLUMNS)
-        print("  ".join(cells), flush=True)
+        say("  ".join(cells))
+        flush()
 
 
 def _cell(key: str, value: Any) -> str:
@@ -238,10 +252,10 @@ def _cell(key: str, value: Any) -> str:
 
 def _tell(path: Path, chosen: int, options: argparse.Namespace) -> None:
     point = path.points[chosen]
-    print(
+    say(
         f"chosen: l1_ratio {point.l1_ratio:g}, C = {point.C:g}: {point.n_nonzero} non-zero "
         f"weights, at most {100 * options.max_loss:g} % below the best score"
     )
     for name in (options.model, options.plot):
         if name is not None:
-            print(f"{name}: written")
+            say(f"{name}: written")

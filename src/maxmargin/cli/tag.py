@@ -8,11 +8,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from maxmargin.cli.cells import check_labels
+from maxmargin.cli.console import NO_INPUT, naming
 from maxmargin.cli.model import add_model, load_model
 from maxmargin.cli.options import add_reading, add_threads, at_least, read_data
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from maxmargin.features.columns import ColumnTable
     from maxmargin.io.tagger_file import TaggerModel
@@ -90,9 +92,10 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     model = load_model(options)
     if hasattr(model.chain.encoder, "threads"):
         model.chain.encoder.threads = options.threads
+    check_labels(model.chain.labels_, options.model)
     loaded = time.perf_counter()
     n_sequences = n_tokens = 0
-    with open_for_writing(options.output) as out:
+    with naming(options.output), open_for_writing(options.output) as out:
         for text, sequences, tokens in _tagged(model, options):
             out.write(text)
             if options.output == "-":
@@ -114,8 +117,8 @@ def _tagged(
 ) -> Iterator[tuple[bytes, int, int]]:
     """Yield the output piece by piece, with the numbers of sequences and tokens in it."""
     if options.format == "conll":
-        with _opened(options.file) as stream:
-            for table in _tables(stream, options):
+        with _opened(options.file, options.max_inflated) as stream:
+            for table in _tables(stream, options, model.chain.labels_):
                 if isinstance(table, bytes):  # blank lines and comments only
                     yield table, 0, 0
                 else:
@@ -134,12 +137,14 @@ def _tagged(
     yield _labels_only(model, batch, options), batch.n_sequences, batch.n_tokens
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str, max_inflated: int | None) -> Any:
     """Open a file for reading bytes as they come; gzip is recognised."""
     import contextlib
     from pathlib import Path
 
     if path == "-":
+        if sys.stdin is None:
+            raise OSError(NO_INPUT)
         pipe: Any = sys.stdin.buffer
         # peek waits until something is there, and takes nothing away
         if not hasattr(pipe, "peek") or pipe.peek(2)[:2] != b"\x1f\x8b":
@@ -153,26 +158,27 @@ def _opened(path: str) -> Any:
 
     from maxmargin.io.text import read_bytes
 
-    return io.BytesIO(read_bytes(path))
+    return io.BytesIO(read_bytes(path, max_inflated=max_inflated))
 
 
-def _tables(stream: BinaryIO, options: argparse.Namespace) -> Iterator[ColumnTable | bytes]:
+def _tables(
+    stream: BinaryIO, options: argparse.Namespace, labels: Sequence[Any]
+) -> Iterator[ColumnTable | bytes]:
     """Cut a stream into tables of whole sequences, as large as what has come in."""
+    from maxmargin.errors import EmptyFileError
     from maxmargin.io.columns import parse_columns
+    from maxmargin.io.stream import SequenceCutter
     from maxmargin.io.text import name_of
 
     source = name_of(options.file)
     separator, n_columns, line = options.separator, 0, 1
-    rest = b""
+    cutter = SequenceCutter()
     while True:
         # A pipe gives what it has, without waiting for more.
         chunk = stream.read1(CHUNK) if hasattr(stream, "read1") else stream.read(CHUNK)
-        ends = not chunk
-        rest += chunk
-        cut = len(rest) if ends else _last_sequence_end(rest)
-        if cut:
-            piece, rest = rest[:cut], rest[cut:]
-            if _holds_tokens(piece, options.comments):
+        piece = cutter.add(chunk) if chunk else cutter.rest()
+        if piece:
+            try:
                 table = parse_columns(
                     piece,
                     source,
@@ -181,26 +187,16 @@ def _tables(stream: BinaryIO, options: argparse.Namespace) -> Iterator[ColumnTab
                     n_columns=n_columns,
                     first_line=line,
                 )
-                separator, n_columns = table.native.separator, table.n_columns
-                yield table
-            else:
+            except EmptyFileError:  # blank lines and comments only
                 yield piece
+            else:
+                separator, n_columns = table.native.separator, table.n_columns
+                if separator == "space":
+                    check_labels(labels, options.model, spaces=False)
+                yield table
             line += piece.count(b"\n")
-        if ends:
+        if not chunk:
             return
-
-
-def _last_sequence_end(text: bytes) -> int:
-    """Where the last sequence ends that surely is complete: behind the last blank line."""
-    ends = ((text.rfind(mark), len(mark)) for mark in (b"\n\n", b"\n\r\n"))
-    return max(at + length if at >= 0 else 0 for at, length in ends)
-
-
-def _holds_tokens(piece: bytes, comment: str | None) -> bool:
-    mark = comment.encode() if comment else None
-    return any(
-        line.strip() and not (mark and line.startswith(mark)) for line in piece.split(b"\n")
-    )
 
 
 def _columns(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:
@@ -234,7 +230,8 @@ def _margins(model: TaggerModel, batch: Any, options: argparse.Namespace) -> tup
     chosen = scores[tokens, codes]
     scores[tokens, codes] = -np.inf
     rivals = scores.max(axis=1) if chain.n_labels > 1 else np.full(len(codes), -np.inf)
-    return codes, (chosen - rivals).tolist()
+    with np.errstate(invalid="ignore"):  # of infinite scores the difference is no number
+        return codes, (chosen - rivals).tolist()
 
 
 def _nbest(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:

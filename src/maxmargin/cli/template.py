@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from maxmargin.cli.console import say
+
 __all__ = ["configure", "run"]
 
 
@@ -42,9 +44,9 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
     if options.name is None:
         if not options.json:
-            print("\n".join(sorted(BUILTIN_TEMPLATES)))
+            say("\n".join(sorted(BUILTIN_TEMPLATES)), needed=True)
         return 0, dict(BUILTIN_TEMPLATES)
     text = BUILTIN_TEMPLATES[options.name]
     if not options.json:
-        print(text, end="" if text.endswith("\n") else "\n")
+        say(text.removesuffix("\n"), needed=True)
     return 0, {options.name: text}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from maxmargin.cli.cells import check_trained
+from maxmargin.cli.console import say
 from maxmargin.cli.options import (
     add_reading,
     add_threads,
@@ -194,7 +197,7 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         type=number(0, open_low=True),
         default=None,
         metavar="S",
-        help="most seconds of training",
+        help="most seconds of training; the final certificate comes on top",
     )
     group.add_argument(
         "--dtype",
@@ -203,7 +206,7 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         help="type of the weights (default: float32)",
     )
     group.add_argument(
-        "--seed", type=at_least(0), default=0, metavar="N", help="of the order of visits (0)"
+        "--seed", type=at_least(0, None), default=0, metavar="N", help="of the order of visits (0)"
     )
 
 
@@ -225,6 +228,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     _check(options)
     clock = [time.perf_counter()]
 
+    from maxmargin.solvers.ending import INTERRUPTED, was_interrupted
     from maxmargin.solvers.interrupts import HeldInterrupt
 
     Cs = _grid(options)
@@ -255,8 +259,9 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     clock.append(time.perf_counter())
 
     summary = {**sparse, **_summary(chain, train, best, options)}
-    if summary.pop("interrupted"):
-        summary["stop_reason"], summary["converged"] = "interrupted", False
+    interrupted = summary.pop("interrupted")
+    if interrupted and not was_interrupted(summary["stop_reason"]):  # the search was, or the grid
+        summary["stop_reason"] = f"{INTERRUPTED}; {summary['stop_reason']}"
     summary["seconds_read"], summary["seconds_features"], summary["seconds_train"] = (
         b - a for a, b in itertools.pairwise(clock)
     )
@@ -276,8 +281,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     summary["seconds_total"] = time.perf_counter() - clock[0]
     summary["peak_rss_mb"] = peak_rss_mb()
     if not options.quiet and not options.json:
-        _tell(summary, options)
-    return (130 if summary["stop_reason"] == "interrupted" else 0), summary
+        _tell(summary, best, options)
+    return (130 if interrupted else 0), summary
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -302,13 +307,16 @@ def read_training(options: argparse.Namespace) -> tuple[Any, LabelCodes]:
 
     data: Any = read_data(options.train, options)
     if not isinstance(data, ColumnTable):
+        check_trained(data.label_codes, options.train)
         return data, data.label_codes
     if data.n_columns < 2:
         raise ValueError(
             f"{data.source}: found 1 column; expected at least 2, a feature and a label (a "
             "file without labels cannot be learned from)"
         )
-    return data.labelled(options.label_column)
+    table, labels = data.labelled(options.label_column)
+    check_trained(labels, data.source)
+    return table, labels
 
 
 class Learned(NamedTuple):
@@ -346,7 +354,7 @@ def learn(data: Any, labels: LabelCodes, options: argparse.Namespace) -> Learned
         threads=options.threads,
     )
     chain = Chain(allowed=options.allowed, encoder=encoder)
-    batch, codes = chain.learn(data, labels)
+    batch, codes = chain.learn(data, labels, getattr(options, "dtype", "float32"))
     if batch.indices is not None and len(batch.indices) == 0:
         raise ValueError(
             f"{options.train}: no token has a feature; is it a {options.format or 'conll'} file?"
@@ -472,17 +480,28 @@ def check_targets(
     sources : sequence of str or None
         Files that are read.
     """
+    import stat
     from pathlib import Path
 
     for name, what in targets:
         if name is None:
             continue
-        if Path(name).is_dir():
+        if not name:
+            raise ValueError(f"the name of the {what} is empty; expected a file")
+        try:
+            mode = Path(name).stat().st_mode
+        except FileNotFoundError:
+            mode = stat.S_IFREG
+        if stat.S_ISDIR(mode):
             raise ValueError(f"{name}: is a directory; expected a file for the {what}")
-        if not Path(name).resolve().parent.is_dir():
+        if not stat.S_ISREG(mode):  # which would be replaced by a file
+            raise ValueError(f"{name}: is no regular file; expected one for the {what}")
+        # Not Path.resolve, which raises a RuntimeError where symbolic links go in a circle.
+        target = os.path.realpath(name)
+        if not Path(target).parent.is_dir():
             raise ValueError(f"{name}: there is no directory {Path(name).parent}")
         for read in sources:
-            if read is not None and Path(read).resolve() == Path(name).resolve():
+            if read is not None and os.path.realpath(read) == target:
                 raise ValueError(f"{name}: is read from; expected another file for the {what}")
 
 
@@ -567,17 +586,26 @@ def _train(
             gap = f"gap {100 * outcome.certificate.gap:.2g} %"
             note(f"C={outcome.C:g}: {gap}, {_in_words(outcome)}")
 
-    return fit_grid(
-        chain,
-        train,
-        Cs,
-        fit_options,
-        valid=valid,
-        sample_weight=weights,
-        callbacks=callbacks,
-        told=told,
-        done=done,
-    )
+    def warned(message: Warning | str, *_where: Any, **_more: Any) -> None:
+        if lines:
+            lines[-1].close()
+        note(f"maxmargin train: warning: {message}")
+
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.showwarning = warned
+        return fit_grid(
+            chain,
+            train,
+            Cs,
+            fit_options,
+            valid=valid,
+            sample_weight=weights,
+            callbacks=callbacks,
+            told=told,
+            done=done,
+        )
 
 
 def _search(
@@ -657,7 +685,7 @@ def _sparse_summary(best: Outcome, options: argparse.Namespace) -> dict[str, Any
         "n_nonzero": int(np.count_nonzero(best.weights)),
         "debiased": False,
         "interrupted": getattr(best, "interrupted", False)
-        or best.result.stop_reason == "interrupted",
+        or best.result.interrupted,
     }
     if options.nonzeros is not None:
         tried = getattr(best, "tried", [])
@@ -687,7 +715,7 @@ def _cross_validation(
         for row in table:
             accuracy = f"{100 * row['token_accuracy']:.2f} ± {100 * row['token_accuracy_std']:.2f}"
             f1 = f", F1 {100 * row['f1']:.2f} ± {100 * row['f1_std']:.2f}" if "f1" in row else ""
-            print(f"C={row['C']:g}: accuracy {accuracy} %{f1}")
+            say(f"C={row['C']:g}: accuracy {accuracy} %{f1}")
     return table
 
 
@@ -729,8 +757,8 @@ def _summary(
         "primal": best.certificate.primal,
         "dual": best.certificate.dual,
         "gap": best.certificate.gap,
-        "converged": result.converged and best.certificate.gap <= options.gap * (1 + 1e-3),
-        "stop_reason": result.stop_reason,
+        "converged": best.converged,
+        "stop_reason": best.stop_reason,
     }
 
 
@@ -768,26 +796,52 @@ def save_model(
     meta = training_meta(certificate, settings, params, file_format=options.format or "conll")
     if options.format == "conllu":
         meta["columns_conllu"] = options.columns
-    summary["model_bytes"] = save_tagger(options.model, chain, weights, meta)
+    objective = params | {"solver": _solver_of(options)}
+    objective["regularizer"] = _trained_with(weights, summary, options)
+    summary["model_bytes"] = save_tagger(options.model, chain, weights, meta, objective)
     summary["model"] = options.model
 
 
-def _tell(summary: dict[str, Any], options: argparse.Namespace) -> None:
+def _solver_of(options: argparse.Namespace) -> Any:
+    """Return the solver as one would write it in Python: its name, if that says everything."""
+    from maxmargin.solvers import make_solver
+
+    if options.slack is None and options.rescale is None:
+        return options.solver
+    return make_solver(options.solver, slack=options.slack, rescale=options.rescale)
+
+
+def _trained_with(
+    weights: Any, summary: dict[str, Any], options: argparse.Namespace
+) -> Regularizer | None:
+    """Return the regulariser of the model that is saved."""
+    from maxmargin.regularizers import Selected
+
+    if summary["debiased"]:  # what was selected first is part of the objective
+        return Selected(weights)
+    told = argparse.Namespace(**vars(options))
+    told.l1_ratio = summary["l1_ratio"]
+    return regularizer_of(told)
+
+
+def _tell(summary: dict[str, Any], best: Outcome, options: argparse.Namespace) -> None:
+    from maxmargin.solvers.ending import certificate_line
+
     seconds = {name: summary[f"seconds_{name}"] for name in ("read", "features", "train", "write")}
-    print(
+    say(
         f"{summary['n_sequences']} sequences, {summary['n_tokens']} tokens, "
         f"{summary['n_labels']} labels, {summary['n_features']} features"
     )
-    print(
-        f"primal {summary['primal']:.6g}, dual {summary['dual']:.6g}: within "
-        f"{100 * summary['gap']:.2g} % of the optimum (C = {summary['C']:g}, "
-        f"{summary['passes']} passes; {summary['stop_reason']})"
+    say(
+        certificate_line(
+            best.certificate, summary["passes"], summary["stop_reason"], options.gap
+        )
     )
     if summary["l1_ratio"] > 0 or "search" in summary:
         again = ""
         if summary["debiased"]:
             again = f"; {summary['selected']['n_nonzero']} before the features were fitted again"
-        print(
+        say(
             f"{summary['n_nonzero']} of {summary['n_weights']} weights are not zero (l1_ratio = "
             f"{summary['l1_ratio']:.4g}{again})"
         )
@@ -795,10 +849,10 @@ def _tell(summary: dict[str, Any], options: argparse.Namespace) -> None:
         valid = summary["valid"]
         f1 = "" if valid["f1"] is None else f", F1 {100 * valid['f1']:.2f}"
         when = "the end" if summary["best_pass"] is None else f"pass {summary['best_pass']}"
-        print(f"{options.valid}: accuracy {100 * valid['token_accuracy']:.2f} %{f1} (after {when})")
+        say(f"{options.valid}: accuracy {100 * valid['token_accuracy']:.2f} %{f1} (after {when})")
     parts = ", ".join(f"{name} {value:.2f}" for name, value in seconds.items())
-    print(f"seconds: {parts}; peak memory {summary['peak_rss_mb']:.0f} MB")
-    print(f"{options.model}: {summary['model_bytes'] / 1e6:.2f} MB")
+    say(f"seconds: {parts}; peak memory {summary['peak_rss_mb']:.0f} MB")
+    say(f"{options.model}: {summary['model_bytes'] / 1e6:.2f} MB")
 
 
 def peak_rss_mb() -> float | None:

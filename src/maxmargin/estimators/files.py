@@ -9,7 +9,7 @@ from maxmargin.estimators.tagger import SequenceTagger
 __all__ = ["load"]
 
 
-def load(path: Any, template: Any = None) -> SequenceTagger:
+def load(path: Any, template: Any = None, *, mmap: bool = False) -> SequenceTagger:
     """Read a model from a file.
 
     Parameters
@@ -18,6 +18,12 @@ def load(path: Any, template: Any = None) -> SequenceTagger:
         A file that ``save`` of an estimator or ``maxmargin train`` wrote.
     template : callable, optional
         Of a model whose features were made by a function: that function.
+    mmap : bool, default=False
+        Whether to map the file into memory and not to read it, so that processes on one
+        machine share the memory of large models. Nobody may then change the file in place
+        (``cp new.mm model.mm``) while the tagger is in use: it would predict by whatever is in
+        the file now, or the process would be killed (SIGBUS). Replacing it (``save``,
+        ``maxmargin train``, ``mv``) does no harm.
 
     Returns
     -------
@@ -31,4 +37,4 @@ def load(path: Any, template: Any = None) -> SequenceTagger:
     OSError
         If it cannot be read.
     """
-    return SequenceTagger.load(path, template)
+    return SequenceTagger.load(path, template, mmap=mmap)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -18,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _native
 from maxmargin.errors import NotCompatibleError, StructureError
 from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from maxmargin.estimators.threads import threads_of
 from maxmargin.memory import require_memory
 from maxmargin.solvers import SolveResult, make_solver, solve
 from maxmargin.solvers.base import Certificate, History, Machine, PassRecord
-from maxmargin.solvers.driver import model_weights
+from maxmargin.solvers.driver import model_weights, require_learned
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
 from maxmargin.structures.base import (
     Structure,
@@ -120,7 +120,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     @with_callbacks
     def _fit(self, X: Any, Y: Any, **fit_params: Any) -> None:
         solver = make_solver(self.solver)
-        threads = effective_n_jobs(self.n_jobs)
+        threads = threads_of(self.n_jobs)
         structure = self._new_structure()
         prepared, dtype = self._prepare(structure, X, Y, fit_params)
         warm = getattr(self, "_warm", None) if self.warm_start else None
@@ -166,6 +166,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             resume=self.resume,
             engine=None if warm is None else warm.engine,
         )
+        require_learned(result)
         # Everything is set at the end: a fit that fails leaves the fitted model as it was.
         self._keep(structure, result, problem)
         if self.warm_start:
@@ -180,7 +181,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     ) -> tuple[PreparedProblem, str]:
         """Return the training problem and the type of its weights."""
         if isinstance(structure, NativeStructure):
-            prepared = structure.prepare_problem(X, Y, **fit_params)
+            prepared = structure.prepare_problem(X, Y, **fit_params, dtype=self.dtype)
             require_memory(*structure.memory_needed(self.dtype))
             return prepared, self.dtype
         inputs, truths = paired_examples(X, Y)
@@ -211,7 +212,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     def _threads(self) -> int:
         """Threads for prediction, once fitted."""
         check_is_fitted(self, "weights_")
-        return int(effective_n_jobs(self.n_jobs))
+        return threads_of(self.n_jobs)
 
     def __getstate__(self) -> dict[str, Any]:
         # An engine points into native memory and cannot be written down.
@@ -260,7 +261,7 @@ class StructuralSVM(StructuralEstimator):
     max_passes : int
         Most passes over the examples.
     time_limit : float or None
-        Most seconds of training.
+        Most seconds of training; the final certificate and callbacks come on top.
     dtype : {"float32", "float64"}
         Type of the weights. Structures written in Python always train in float64.
     n_jobs : int or None
@@ -295,9 +296,9 @@ class StructuralSVM(StructuralEstimator):
     n_iter_ : int
         Number of passes.
     converged_ : bool
-        Whether the gap was reached.
+        Whether the certificate is within ``gap``, or the solver's own criterion holds.
     stop_reason_ : str
-        Why training ended.
+        Why training ended: a limit, the gap that was reached, the solver's criterion.
     n_examples_ : int
         Number of training examples.
 
@@ -410,6 +411,9 @@ class StructuralSVM(StructuralEstimator):
             If structure, solver and regulariser do not go together.
         MemoryError
             If the weights need more memory than there is.
+        NothingLearnedError
+            If training stopped, at a limit for example, before any weight was other than zero, and
+            zero was not shown to be the optimum.
         """
         if Y is None:
             raise ValueError("StructuralSVM requires Y to be passed, but it is None")

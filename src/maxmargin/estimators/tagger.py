@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.errors import NotCompatibleError
 from maxmargin.estimators.structural import StructuralEstimator
+from maxmargin.estimators.threads import threads_of
 from maxmargin.features import check_lengths
 from maxmargin.features.select import encoder_of
+from maxmargin.io.objective import OBJECTIVE, NotStored
 from maxmargin.solvers.base import Certificate, History
 from maxmargin.structures.chain import Chain, ChainWeights
 from maxmargin.structures.kernels import KernelWeights
@@ -29,7 +32,8 @@ class SequenceTagger(StructuralEstimator):
     X is a list of sequences, all of one kind: lists of feature dicts (read as python-crfsuite
     reads them), lists of lists of strings, (T, d) numpy arrays, (T, d) SciPy sparse matrices, or
     tuples of a list or a sparse matrix and an array. y is a list of label sequences. With a
-    ``template``, X is a `ColumnTable`, or a list of sequences of rows of strings.
+    ``template``, X is a `ColumnTable`, or a list of sequences of rows of strings; a sequence may
+    be a data frame (pandas, polars, pyarrow), whose columns count by their place.
 
     Features of X that were not seen by ``fit`` are ignored in prediction; arrays and matrices must
     have as many columns as in ``fit``.
@@ -108,6 +112,8 @@ class SequenceTagger(StructuralEstimator):
 
     structure_: Chain
     _file_meta: dict[str, Any]
+    _trained: dict[str, Any]
+    _objective_unknown: bool
 
     def __init__(
         self,
@@ -173,7 +179,7 @@ class SequenceTagger(StructuralEstimator):
             self.template,
             min_count=self.min_count,
             hash_bits=self.hash_bits,
-            threads=int(effective_n_jobs(self.n_jobs)),
+            threads=threads_of(self.n_jobs),
         )
         return Chain(
             loss=self.loss,
@@ -217,9 +223,30 @@ class SequenceTagger(StructuralEstimator):
         """
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
+        trained = {name: getattr(self, name) for name in OBJECTIVE}
+        self._check_stored(trained)
         self._fit(X, y, token_weight=token_weight, sample_weight=sample_weight)
-        self.__dict__.pop("_file_meta", None)
+        for of_a_file in ("_file_meta", "_objective_unknown"):
+            self.__dict__.pop(of_a_file, None)
+        self._trained = trained
         return self
+
+    def _check_stored(self, params: dict[str, Any]) -> None:
+        """Refuse to train something else than the model that was loaded."""
+        for name, value in params.items():
+            if isinstance(value, NotStored):
+                raise NotCompatibleError(
+                    f"{name} is not known: the model was loaded from a file, which cannot hold "
+                    f"{value.name[:200]!r}; give it with set_params({name}=...) before fit"
+                )
+        if getattr(self, "_objective_unknown", False):
+            warnings.warn(
+                "the model was loaded from a file that does not say with which regulariser and "
+                "formulation it was trained (files of earlier versions do not); fit uses "
+                f"solver={self.solver!r}, regularizer={self.regularizer!r}, loss={self.loss!r}",
+                UserWarning,
+                stacklevel=3,
+            )
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -232,6 +259,7 @@ class SequenceTagger(StructuralEstimator):
         label_column: int = -1,
         separator: str = "auto",
         comment: str | None = None,
+        max_inflated: int | None = None,
         **params: Any,
     ) -> SequenceTagger:
         """Train on a column file; the twin of ``maxmargin train``.
@@ -245,7 +273,7 @@ class SequenceTagger(StructuralEstimator):
             How columns become features.
         label_column : int
             The column of the labels, counted from 0; -1 is the last.
-        separator, comment
+        separator, comment, max_inflated
             As for `maxmargin.io.columns.read_columns`.
         **params
             Further parameters of the tagger.
@@ -258,16 +286,20 @@ class SequenceTagger(StructuralEstimator):
         """
         from maxmargin.io.columns import read_columns
 
-        table, labels = read_columns(path, separator=separator, comment=comment).labelled(
-            label_column
+        table = read_columns(
+            path, separator=separator, comment=comment, max_inflated=max_inflated
         )
-        return cls(template=template, **params).fit(table, labels)
+        X, labels = table.labelled(label_column)
+        return cls(template=template, **params).fit(X, labels)
 
     def save(self, path: Any) -> int:
         """Write the model to a file, as a whole or not at all.
 
         Features whose weights are all zero are left out where features have names: they change no
-        prediction. What a file cannot hold (functions, objects as parameters) is left out too.
+        prediction. The file has the objective too (C, loss, solver and regulariser with their
+        parameters, ...), so that a loaded tagger trains as this one was trained. Of solvers,
+        regularisers and functions that are not maxmargin's own it has the names only; ``fit`` of a
+        loaded tagger then asks for them. ``callbacks``, ``checkpoint`` and ``resume`` are not kept.
 
         Parameters
         ----------
@@ -290,13 +322,22 @@ class SequenceTagger(StructuralEstimator):
             "converged": self.converged_,
             "stop_reason": self.stop_reason_,
         }
-        meta = training_meta(self.certificate_, settings, self.get_params(deep=False))
+        params = self.get_params(deep=False)
+        # What was minimised, not what the parameters have been set to since.
+        trained = getattr(self, "_trained", None)
+        if trained is None and not getattr(self, "_objective_unknown", False):
+            trained = {name: params[name] for name in OBJECTIVE}
+        if trained is not None:  # it has them all, and these may be long
+            params = {k: v for k, v in params.items() if k not in ("loss", "labels")} | {
+                k: v for k, v in trained.items() if k not in ("loss", "labels")
+            }
+        meta = training_meta(self.certificate_, settings, params)
         # What the file said from which this model came; a new fit forgets it.
         meta |= getattr(self, "_file_meta", {})
-        return save_tagger(path, self.structure_, self.weights_, meta)
+        return save_tagger(path, self.structure_, self.weights_, meta, trained)
 
     @classmethod
-    def load(cls, path: Any, template: Any = None) -> SequenceTagger:
+    def load(cls, path: Any, template: Any = None, *, mmap: bool = False) -> SequenceTagger:
         """Read a model from a file that `save` or ``maxmargin train`` wrote.
 
         Parameters
@@ -305,31 +346,44 @@ class SequenceTagger(StructuralEstimator):
             The file.
         template : callable, optional
             Of a model whose features were made by a function: that function.
+        mmap : bool, default=False
+            Whether to map the file into memory and not to read it, so that processes on one
+            machine share the memory of large models. Nobody may then change the file in place
+            (``cp new.mm model.mm``) while the tagger is in use: it would predict by whatever is in
+            the file now, or the process would be killed (SIGBUS). Replacing it (``save``,
+            ``maxmargin train``, ``mv``) does no harm.
 
         Returns
         -------
         SequenceTagger
-            Fitted; its ``history_`` is empty.
+            Fitted; its ``history_`` is empty. Its parameters are those of the training, so that
+            ``fit`` minimises the same objective; where the file could not hold one (a solver, a
+            regulariser or a function of your own), ``fit`` asks for it.
 
         Raises
         ------
         ModelFormatError
             If the file is damaged, of a newer version, or no model file.
         """
-        from maxmargin.io.tagger_file import dense_weights, load_tagger
+        from maxmargin.io.tagger_file import NOT_KEPT, dense_weights, load_tagger
 
-        model = load_tagger(path, template)
+        model = load_tagger(path, template, mmap=mmap)
         meta = model.meta
-        known = cls().get_params(deep=False)
+        known = cls().get_params(deep=False).keys() - set(NOT_KEPT)
         params = {k: v for k, v in meta.get("params", {}).items() if k in known}
+        if model.objective is not None:
+            params |= model.objective()
         encoder = model.chain.encoder
         params["template"] = getattr(encoder, "template", getattr(encoder, "function", None))
         tagger = cls(**params)
+        if model.objective is None:
+            tagger._objective_unknown = True
+        else:
+            tagger._trained = {name: params[name] for name in OBJECTIVE}
         training, certificate = meta.get("training", {}), meta.get("certificate", {})
-        names = ("primal", "dual", "C", "n_examples")
         tagger.structure_ = model.chain
         tagger.weights_ = dense_weights(model)
-        tagger.certificate_ = Certificate(*(certificate.get(name, math.nan) for name in names))
+        tagger.certificate_ = _certificate(certificate)
         tagger.history_ = History()
         tagger.converged_ = bool(training.get("converged", False))
         tagger.stop_reason_ = str(training.get("stop_reason", "unknown"))
@@ -505,6 +559,18 @@ class SequenceTagger(StructuralEstimator):
         tags.input_tags.dict = True
         tags.target_tags.two_d_labels = True
         return tags
+
+
+def _certificate(given: dict[str, Any]) -> Certificate:
+    """Return a certificate as a file has it; NaN where it does not tell."""
+    primal = given.get("primal", math.nan)
+    return Certificate(
+        primal=math.inf if primal is None else float(primal),  # of a hard margin
+        dual=float(given.get("dual", math.nan)),
+        C=float(given.get("C", math.nan)),
+        n_examples=given.get("n_examples", 0),
+        approximate=given.get("approximate", False),
+    )
 
 
 def _label_array(labels: list[Any]) -> NDArray[Any]:

@@ -92,7 +92,7 @@ class EncodedBatch:
         Where the row of each token begins in ``indices``. None without sparse features.
     indices : uint32 array, optional
         Feature ids. None without sparse features.
-    values : float32 array as long as ``indices``, optional
+    values : float32 or float64 array as long as ``indices``, optional
         Feature values. None when every value is exactly one.
     dense : float32 or float64 array of shape (n_tokens, n_dense), optional
         Dense features. None without dense features.
@@ -106,7 +106,7 @@ class EncodedBatch:
     n_sparse: int
     indptr: NDArray[np.int64] | None = None
     indices: NDArray[np.uint32] | None = None
-    values: NDArray[np.float32] | None = None
+    values: NDArray[np.float32] | NDArray[np.float64] | None = None
     dense: NDArray[np.float32] | NDArray[np.float64] | None = None
     n_pair: int = 0
     pair_indptr: NDArray[np.int64] | None = None
@@ -129,7 +129,7 @@ class EncodedBatch:
         if self.indptr is None and self.dense is None:
             raise ValueError("a batch needs sparse features, dense features or both")
         if self.values is not None:
-            _check_array("values", self.values, (np.float32,), 1)
+            _check_array("values", self.values, (np.float32, np.float64), 1)
             if self.indices is None or len(self.values) != len(self.indices):
                 raise ValueError("values must be as long as indices")
         if self.dense is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxmargin._native import Columns
+from maxmargin.features.frames import frame_kind, frame_tokens, is_arrow_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,6 +38,25 @@ class LabelCodes(NamedTuple):
         labels = [self.names[k] for k in self.codes.tolist()]
         ends = self.offsets.tolist()
         return [labels[a:b] for a, b in itertools.pairwise(ends)]
+
+
+def _without_frames(X: Any) -> Any:
+    """Return X with lists in the place of data frames, which would give their columns as items."""
+    kind = frame_kind(X)
+    if kind is not None:
+        raise TypeError(
+            f"X is {kind}; expected a list of sequences, each a data frame or a list of tokens "
+            "(maxmargin.io.tables.from_table takes one table apart)"
+        )
+    if not isinstance(X, list | tuple) or all(type(sequence) is list for sequence in X):
+        return X
+    sequences = list(X)
+    for i, sequence in enumerate(sequences):
+        if frame_kind(sequence) is not None:
+            sequences[i] = frame_tokens(sequence, f"X: sequence {i}")
+        elif is_arrow_array(sequence):
+            sequences[i] = sequence.to_pylist()
+    return sequences
 
 
 class ColumnTable:
@@ -85,7 +105,8 @@ class ColumnTable:
         ----------
         X : list of sequences
             A sequence is a list of tokens; a token is a list of str, one for each column, or one
-            str.
+            str. A sequence may also be a data frame (pandas, polars, pyarrow), a row for each
+            token; its columns count by their place, and numbers become text.
         source : str
             What messages call it.
 
@@ -94,7 +115,7 @@ class ColumnTable:
         ColumnTable
             The table.
         """
-        return cls(Columns.from_rows(X), source)
+        return cls(Columns.from_rows(_without_frames(X)), source)
 
     def __len__(self) -> int:
         return self.native.n_sequences

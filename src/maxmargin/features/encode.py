@@ -15,6 +15,8 @@ dense
 strings+dense, sparse+dense
     A sequence is a tuple of exactly two parts, the second a 2-d numpy array with one row for each
     token of the first.
+
+Every value is a number between -1e12 and 1e12, so that products of values stay finite.
 """
 
 from __future__ import annotations
@@ -26,11 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _native
-from maxmargin._native import Vocabulary
+from maxmargin._native import MAX_VALUE, Vocabulary
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.columns import ColumnTable, LabelCodes
+from maxmargin.features.frames import frame_kind, is_arrow_array
 from maxmargin.features.items import Items
 from maxmargin.lazy import is_sparse
+from maxmargin.printable import quoted
 
 __all__ = [
     "FeatureEncoder",
@@ -39,10 +43,12 @@ __all__ = [
     "drop_rare",
     "encode_labels",
     "hashed_numbers",
+    "label_list",
     "sequence_lengths",
 ]
 
 _DenseArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+_Values: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 _SHAPE = (
     "expected a list of sequences, where a sequence is a list of tokens (dicts of features or "
@@ -53,6 +59,7 @@ _LABEL_SHAPE = (
     "expected a list of sequences, where a sequence is a list of labels, one for each token"
 )
 _MAX_SPARSE = 2**32 - 1
+_WITHIN = "expected a number between -1e12 and 1e12"  # MAX_VALUE in words
 _TEXT_KINDS = "OUST"  # of numpy dtypes: objects and the three sorts of strings
 # Rows are checked for NaN in pieces of about this many numbers, to keep the mask small.
 _CHECK_NUMBERS = 1 << 20
@@ -95,6 +102,12 @@ def _kind(sequence: object, index: int) -> str:
                 "expected (list of tokens or sparse matrix, dense array)"
             )
         return f"{first}+dense"
+    frame = frame_kind(sequence)
+    if frame is not None:
+        raise TypeError(
+            f"sequence {index} is {frame}, whose columns are only read with a template; {_SHAPE}: "
+            "give its rows as dicts, or its numbers as an array"
+        )
     return "strings"
 
 
@@ -105,6 +118,8 @@ def _as_list(name: str, data: object, shape: str, min_ndim: int) -> list[Any]:
     """
     if isinstance(data, list):
         sequences = data
+    elif (frame := frame_kind(data)) is not None:
+        raise TypeError(f"{name} is {frame}; {shape}")
     elif isinstance(data, str | bytes | dict | set | frozenset) or is_sparse(data):
         raise TypeError(f"{name} is {_a(data)}; {shape}")
     elif isinstance(data, np.ndarray) and data.ndim < (
@@ -184,25 +199,23 @@ def _encode_dense(
     offsets = _offsets([len(sequence) for sequence in sequences])
     shape = (int(offsets[-1]), n_columns)
     dense: _DenseArray = np.empty(shape, np.float64) if double else np.empty(shape, np.float32)
-    with np.errstate(over="ignore"):  # What overflows is found and named below.
+    with np.errstate(over="ignore"):  # What is too large is found and named below.
         np.concatenate(sequences, axis=0, out=dense, casting="same_kind")
     step = max(1, _CHECK_NUMBERS // n_columns)
     for begin in range(0, len(dense), step):
-        finite = np.isfinite(dense[begin : begin + step])
-        if not finite.all():
-            row, column = (int(k) for k in np.argwhere(~finite)[0])
+        within = np.abs(dense[begin : begin + step]) <= MAX_VALUE  # not so of nan
+        if not within.all():
+            row, column = (int(k) for k in np.argwhere(~within)[0])
             raise ValueError(
                 f"{_place(offsets, begin + row)}, column {column}: "
-                f"found {dense[begin + row, column]}; expected a finite number"
+                f"found {dense[begin + row, column]}; {_WITHIN}"
             )
     return offsets, dense
 
 
 def _encode_sparse(
-    matrices: list[Any], n_columns: int | None
-) -> tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None, int
-]:
+    matrices: list[Any], n_columns: int | None, double: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], _Values | None, int]:
     import scipy.sparse
 
     what = "sparse matrix"
@@ -229,16 +242,16 @@ def _encode_sparse(
     )
     together.check_format(full_check=True)
     together.sum_duplicates()
-    with np.errstate(over="ignore"):
-        together.data = together.data.astype(np.float32)
-    finite = np.isfinite(together.data)
-    if not finite.all():
-        k = int(np.argmin(finite))
+    within = np.abs(together.data) <= MAX_VALUE  # not so of nan
+    if not within.all():
+        k = int(np.argmin(within))
         token = int(np.searchsorted(together.indptr, k, side="right")) - 1
         raise ValueError(
             f"{_place(offsets, token)}, column {int(together.indices[k])}: found "
-            f"{together.data[k]}; expected a finite number that fits a 4-byte float"
+            f"{together.data[k]}; {_WITHIN}"
         )
+    if not double:
+        together.data = together.data.astype(np.float32)
     together.eliminate_zeros()
     values = together.data
     return (
@@ -326,14 +339,14 @@ def hashed_numbers(vocabulary: Vocabulary, hash_bits: int) -> NDArray[np.uint32]
 
 
 def _encode_hashed(
-    sequences: list[Any], hash_bits: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | None]:
+    sequences: list[Any], hash_bits: int, double: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], _Values | None]:
     """Encode tokens of strings without a list of all features, some sequences at a time."""
     lengths, counts, ids, numbers = [], [], [], []
     for begin in range(0, len(sequences), _HASHED_TOGETHER):
         vocabulary = Vocabulary()
         part = sequences[begin : begin + _HASHED_TOGETHER]
-        offsets, indptr, indices, values = _native.encode_tokens(part, vocabulary, True)
+        offsets, indptr, indices, values = _native.encode_tokens(part, vocabulary, True, double)
         indptr, indices, values = _native.renumber(
             indptr, indices, values, hashed_numbers(vocabulary, hash_bits)
         )
@@ -343,7 +356,7 @@ def _encode_hashed(
         numbers.append(values)
     weighted = any(values is not None for values in numbers)
     every = [
-        np.ones(len(part), np.float32) if values is None else values
+        np.ones(len(part), np.float64 if double else np.float32) if values is None else values
         for part, values in zip(ids, numbers, strict=True)
     ]
     return (
@@ -376,6 +389,9 @@ class FeatureEncoder:
         The features of kind "strings", by number.
     n_sparse, n_dense : int
         Number of sparse and of dense features.
+    double : bool
+        Whether values of sparse features are kept as 8-byte numbers; 4-byte ones else. (Item files
+        have 4-byte values, as they were read.)
 
     Examples
     --------
@@ -392,6 +408,7 @@ class FeatureEncoder:
     n_sparse: int
     n_dense: int
     n_pair = 0  # features of two labels come from templates only
+    double = False
 
     def __init__(self, *, min_count: int = 1, hash_bits: int | None = None) -> None:
         check_counting(min_count, hash_bits)
@@ -536,16 +553,18 @@ class FeatureEncoder:
             return EncodedBatch(offsets, 0, dense=dense)
         if vocabulary is not None:
             sparse_offsets, indptr, indices, values = _native.encode_tokens(
-                sparse_part, vocabulary, grow
+                sparse_part, vocabulary, grow, self.double
             )
             n_sparse = len(vocabulary)
         elif first == "strings":
             assert self.hash_bits is not None
-            sparse_offsets, indptr, indices, values = _encode_hashed(sparse_part, self.hash_bits)
+            sparse_offsets, indptr, indices, values = _encode_hashed(
+                sparse_part, self.hash_bits, self.double
+            )
             n_sparse = 2**self.hash_bits
         else:
             sparse_offsets, indptr, indices, values, n_sparse = _encode_sparse(
-                sparse_part, None if grow else self.n_sparse
+                sparse_part, None if grow else self.n_sparse, self.double
             )
         if offsets is not None and not np.array_equal(offsets, sparse_offsets):
             found, wanted = np.diff(offsets), np.diff(sparse_offsets)
@@ -614,7 +633,7 @@ def check_lengths(X: Any, y: Any) -> None:
     if isinstance(y, LabelCodes):
         of_y = np.diff(y.offsets)
     else:
-        of_y = _lengths("y", _as_list("y", y, _LABEL_SHAPE, 2), _LABEL_SHAPE)
+        of_y = _lengths("y", _label_sequences(y), _LABEL_SHAPE)
     if len(of_x) != len(of_y):
         raise ValueError(f"X has {len(of_x)} sequences and y has {len(of_y)}; expected as many")
     if not np.array_equal(of_x, of_y):
@@ -623,6 +642,34 @@ def check_lengths(X: Any, y: Any) -> None:
             f"sequence {i} has {of_x[i]} tokens in X and {of_y[i]} labels in y; "
             "expected one label for each token"
         )
+
+
+def _label_sequences(y: Any) -> list[Any]:
+    """Return the sequences of labels as a list; none of them is a data frame."""
+    sequences = _as_list("y", y, _LABEL_SHAPE, 2)
+    for i, sequence in enumerate(sequences):
+        frame = None if type(sequence) is list else frame_kind(sequence)
+        if frame is not None:
+            raise TypeError(f"y: sequence {i} is {frame}; {_LABEL_SHAPE}: give one column of it")
+    return sequences
+
+
+def label_list(sequence: Any) -> Any:
+    """Return a sequence of labels with Python objects for those of arrays.
+
+    Parameters
+    ----------
+    sequence : sequence of labels
+        Of any kind.
+
+    Returns
+    -------
+    sequence of labels
+        A list, if it was an array of NumPy or pyarrow; else as it was.
+    """
+    if isinstance(sequence, np.ndarray):
+        return sequence.tolist()
+    return sequence.to_pylist() if is_arrow_array(sequence) else sequence
 
 
 def encode_labels(
@@ -652,10 +699,8 @@ def encode_labels(
     """
     if isinstance(y, LabelCodes):
         return _encode_codes(y, labels)
-    sequences = _as_list("y", y, _LABEL_SHAPE, 2)
     # Arrays go over to Python objects at once; lists are left to native code.
-    if any(isinstance(sequence, np.ndarray) for sequence in sequences):
-        sequences = [s.tolist() if isinstance(s, np.ndarray) else s for s in sequences]
+    sequences = [s if type(s) is list else label_list(s) for s in _label_sequences(y)]
     if labels is not None:
         _, codes = _native.encode_labels(sequences, labels, False)
         return codes, sorted(labels, key=labels.__getitem__)
@@ -688,9 +733,10 @@ def _encode_codes(
     codes = new[y.codes]
     if (codes < 0).any():
         token = int(np.argmax(codes < 0))
-        known = ", ".join(repr(name) for name in list(labels)[:10])
+        known = ", ".join(quoted(name, 40) for name in list(labels)[:10])
         raise ValueError(
-            f"y: {_place(y.offsets, token)}: unknown label {y.names[y.codes[token]]!r}; expected "
-            f"one of the {len(labels)} known labels ({known}{', ...' if len(labels) > 10 else ''})"
+            f"y: {_place(y.offsets, token)}: unknown label {quoted(y.names[y.codes[token]])}; "
+            f"expected one of the {len(labels)} known labels "
+            f"({known}{', ...' if len(labels) > 10 else ''})"
         )
     return codes, sorted(labels, key=labels.__getitem__)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.columns import ColumnTable
 from maxmargin.features.encode import FeatureEncoder
 
-__all__ = ["FunctionEncoder"]
+__all__ = ["FunctionEncoder", "user_line"]
 
 
 class FunctionEncoder(FeatureEncoder):
@@ -65,15 +66,16 @@ class FunctionEncoder(FeatureEncoder):
         return super().transform(self._call(X, self.n_columns, self.label_column))
 
     def _call(self, X: Any, n_columns: int, label_column: int | None) -> list[Any]:
-        sequences = X
+        sequences, table = X, None
         if isinstance(X, ColumnTable):
             from maxmargin.features.template_encoder import column_layout
 
+            table = X
             layout = column_layout(X, n_columns or X.n_columns, label_column)
             sequences = X.rows([c for k, c in enumerate(layout) if k != label_column])
         features = []
         for i, sequence in enumerate(sequences):
-            tokens = list(self.function(sequence))
+            tokens = self._features_of(sequence, i, table)
             if len(tokens) != len(sequence):
                 raise ValueError(
                     f"the feature function returned features of {len(tokens)} tokens for sequence "
@@ -81,3 +83,55 @@ class FunctionEncoder(FeatureEncoder):
                 )
             features.append(tokens)
         return features
+
+    def _features_of(self, sequence: Any, i: int, table: ColumnTable | None) -> list[Any]:
+        """Call the function for sequence `i`; what it raises is passed on, with a note on where."""
+        tokens: list[Any] = []
+        answer = None
+        try:
+            answer = self.function(sequence)
+            if isinstance(answer, Iterable):
+                tokens.extend(answer)  # which may be the user's code as well, if it is a generator
+        except Exception as error:
+            place = f"sequence {i}"
+            if isinstance(answer, Iterator):
+                place += f", token {len(tokens)}"
+            if table is not None and table.native.n_lines:
+                line = table.native.line_of(int(table.offsets[i]))
+                place += f" (the sequence begins at {table.source}, line {line})"
+            error.add_note(f"{user_line(error, self.function)}in the feature function at {place}")
+            raise
+        if not isinstance(answer, Iterable):
+            raise TypeError(
+                f"the feature function returned {type(answer).__name__} for sequence {i}; expected "
+                "a list of features for each token"
+            )
+        return tokens
+
+
+def user_line(error: BaseException, function: Callable[[Any], Any] | None = None) -> str:
+    """Say at which line of a user's file an exception came up.
+
+    Parameters
+    ----------
+    error : BaseException
+        The exception, with its traceback; if another one is its cause, that one counts.
+    function : callable or None
+        The user's function: its file is where the user looks first, not a library that it calls.
+
+    Returns
+    -------
+    str
+        Such as ``"features.py, line 12, "``; empty if there is no such line.
+    """
+    import inspect
+
+    cause = error if error.__cause__ is None else error.__cause__
+    code = getattr(inspect.unwrap(function) if function is not None else None, "__code__", None)
+    file = getattr(code, "co_filename", None)
+    frames = list(traceback.walk_tb(cause.__traceback__))
+    of_user = [(frame, line) for frame, line in frames if frame.f_code.co_filename == file]
+    if not of_user:
+        return ""
+    frame, line = of_user[-1]
+    return f"{frame.f_code.co_filename}, line {line}, "

@@ -11,13 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from maxmargin.printable import quoted
+
 if TYPE_CHECKING:
     import os
 
-__all__ = ["Command", "Template", "TemplateLine", "check_pattern"]
+__all__ = ["Command", "Template", "TemplateLine", "check_pattern", "shorten"]
 
 #: Largest offset, column or length, either way: all arithmetic on them then fits 64 bits by far.
 MAX_NUMBER = 999_999_999
+
+#: Largest template: lines, commands in a line, characters of a pattern. Real ones are far below.
+MAX_LINES = 20_000
+MAX_COMMANDS = 1_000
+MAX_PATTERN = 1_000
 
 #: Kind of a literal in a program. No command has it ("s" is the suffix command).
 LITERAL = "="
@@ -126,6 +133,11 @@ class Template:
         for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
             stripped = raw.strip(_BLANKS)
             if stripped and not stripped.startswith("#") and stripped not in lines:
+                if len(lines) == MAX_LINES:
+                    raise ValueError(
+                        f"{source}, line {number}: found more than {MAX_LINES} different lines; "
+                        f"expected at most {MAX_LINES}"
+                    )
                 lines[stripped] = _Reader(raw, source, number).read()
         kept = tuple(lines.values())
         if not any(line.unigram for line in kept):
@@ -252,7 +264,8 @@ def check_pattern(pattern: str) -> None:
     if fault is not None:
         at, expected = fault
         raise ValueError(
-            f"pattern {pattern!r}: found {pattern[at]!r} at character {at + 1}; expected {expected}"
+            f"pattern {quoted(pattern)}: found {pattern[at]!r} at character {at + 1}; expected "
+            f"{expected}"
         )
 
 
@@ -286,8 +299,12 @@ class _Reader:
             self._fail("a line that begins with U, B or *, or with # if it is a comment")
         letter = self._peek()
         pieces: list[str | Command] = []
+        n_commands = 0
         while self._at < self._end:
             if self._peek() == "%":
+                n_commands += 1
+                if n_commands > MAX_COMMANDS:
+                    self._fail(f"at most {MAX_COMMANDS} commands in a line")
                 pieces.append(self._command())
             else:
                 stop = self._raw.find("%", self._at, self._end)
@@ -341,6 +358,8 @@ class _Reader:
             self._at += 2 if self._peek() == "\\" else 1
         if self._at >= self._end:
             self._fail('a closing " behind it', start - 1)
+        if self._at - start > MAX_PATTERN:
+            self._fail(f"a pattern of at most {MAX_PATTERN} characters", start - 1)
         pattern = self._raw[start : self._at]
         fault = _pattern_fault(pattern)
         if fault is not None:
@@ -387,15 +406,16 @@ class _Reader:
 
     def _fail(self, expected: str, at: int | None = None) -> NoReturn:
         at = self._at if at is None else at
-        found = repr(_shorten(self._raw[at : self._end])) if at < self._end else "the end"
-        line = repr(_shorten(self._raw[self._begin : self._end]))
+        found = repr(shorten(self._raw[at : self._end])) if at < self._end else "the end"
+        line = repr(shorten(self._raw[self._begin : self._end]))
         raise ValueError(
             f"{self._source}, line {self._number}: found {found} at character {at + 1} of {line}; "
             f"expected {expected}"
         )
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """Return a text as messages show it: not more of it than fits a line."""
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
@@ -412,7 +432,7 @@ def _read_file(spec: str | os.PathLike[str], names: tuple[str, ...]) -> str:
 
     if isinstance(spec, str) and "\n" in spec:
         raise ValueError(
-            f"template: found a text of several lines, {_shorten(spec)!r}; expected a name or the "
+            f"template: found a text of several lines, {shorten(spec)!r}; expected a name or the "
             "path of a file (Template.parse takes the text of a template)"
         )
     try:
@@ -434,4 +454,6 @@ def _read_file(spec: str | os.PathLike[str], names: tuple[str, ...]) -> str:
         ) from None
     except (OSError, ValueError) as error:  # ValueError: NUL in a name
         reason = getattr(error, "strerror", None) or error
-        raise ValueError(f"template: file {str(spec)!r} cannot be read: {reason}") from error
+        raise ValueError(
+            f"template: file {quoted(str(spec), 200)} cannot be read: {reason}"
+        ) from error

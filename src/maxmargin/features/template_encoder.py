@@ -13,7 +13,7 @@ from maxmargin import _native
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.columns import ColumnTable
 from maxmargin.features.encode import check_counting
-from maxmargin.features.template import Template
+from maxmargin.features.template import Template, TemplateLine, shorten
 
 __all__ = ["LineFeatures", "TemplateEncoder", "as_table", "column_layout"]
 
@@ -170,6 +170,8 @@ class TemplateEncoder:
     kind = "columns"
     vocabulary = None
     n_dense = 0
+
+    double = False  # its features have no values; as in `FeatureEncoder`
 
     def __init__(
         self,
@@ -378,17 +380,20 @@ class TemplateEncoder:
             for command in line.commands:
                 indirect = [command.offset] if command.mode == "indirect" else []
                 for column in [command.column, *indirect]:
-                    where = f"{self.template.source}, line {line.line}: {line.text}"
                     if column >= table.n_columns:
                         raise ValueError(
-                            f"{where}: names column {column}, but {table.source} has "
+                            f"{self._where(line)}: names column {column}, but {table.source} has "
                             f"{_columns(table.n_columns)}"
                         )
                     if column == label_column:
                         raise ValueError(
-                            f"{where}: names column {column}, which holds the labels of "
-                            f"{table.source}; expected another column"
+                            f"{self._where(line)}: names column {column}, which holds the labels "
+                            f"of {table.source}; expected another column"
                         )
+
+    def _where(self, line: TemplateLine) -> str:
+        """Put the place of a line into words."""
+        return f"{self.template.source}, line {line.line}: {shorten(line.text)}"
 
 
 def _columns(n: int) -> str:

@@ -8,6 +8,7 @@ from maxmargin._native import Columns
 from maxmargin.errors import EmptyFileError, FileFormatError
 from maxmargin.features.columns import ColumnTable
 from maxmargin.io.text import name_of, read_bytes
+from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     from maxmargin.io.text import PathOrFile
@@ -16,7 +17,11 @@ __all__ = ["parse_columns", "read_columns"]
 
 
 def read_columns(
-    path: PathOrFile, *, separator: str = "auto", comment: str | None = None
+    path: PathOrFile,
+    *,
+    separator: str = "auto",
+    comment: str | None = None,
+    max_inflated: int | None = None,
 ) -> ColumnTable:
     """Read a column file.
 
@@ -29,6 +34,8 @@ def read_columns(
         runs of blanks.
     comment : str or None
         Lines that begin with this are skipped. None: every line that is not blank is a token.
+    max_inflated : int or None
+        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
 
     Returns
     -------
@@ -43,9 +50,8 @@ def read_columns(
     OSError
         If the file cannot be read.
     """
-    return parse_columns(
-        read_bytes(path), name_of(path), separator=separator, comment=comment
-    )
+    data = read_bytes(path, max_inflated=max_inflated)
+    return parse_columns(data, name_of(path), separator=separator, comment=comment)
 
 
 def parse_columns(
@@ -78,7 +84,13 @@ def parse_columns(
         The columns of all tokens.
     """
     if separator not in ("auto", "tab", "space"):
-        raise ValueError(f'separator is {separator!r}; expected "auto", "tab" or "space"')
+        raise ValueError(f'separator is {quoted(separator)}; expected "auto", "tab" or "space"')
+    try:
+        (comment or "").encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"comment is {quoted(comment)}; expected text that UTF-8 can hold"
+        ) from None
     try:
         native = Columns.parse(data, separator, comment or "", n_columns, first_line)
     except ValueError as error:

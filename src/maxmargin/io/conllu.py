@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from maxmargin.errors import EmptyFileError, FileFormatError
+from maxmargin.printable import quoted
 
 __all__ = ["COLUMNS", "conllu_to_columns"]
 
@@ -32,8 +33,8 @@ def _single_feature(name: bytes) -> Callable[[bytes], bytes]:
             for pair in cell.split(b"|"):
                 if b"=" not in pair:
                     raise _BadCellError(
-                        f"found {cell.decode()!r} in column feats; expected Name=Value pairs with "
-                        "| between them, or _"
+                        f"found {quoted(cell.decode())} in column feats; expected Name=Value pairs "
+                        "with | between them, or _"
                     )
                 if pair.startswith(prefix):
                     value = pair[len(prefix) :] or b"_"
@@ -49,7 +50,7 @@ def _choice(column: str) -> tuple[int, Callable[[bytes], bytes] | None]:
         return _FEATS, _single_feature(column.removeprefix("feats.").encode())
     if column not in COLUMNS:
         raise ValueError(
-            f"found the column {column!r}; expected one of {', '.join(COLUMNS)} or a single "
+            f"found the column {quoted(column)}; expected one of {', '.join(COLUMNS)} or a single "
             "feature such as feats.Case"
         )
     return COLUMNS.index(column), None
@@ -117,8 +118,8 @@ def conllu_to_columns(data: bytes, columns: Sequence[str], source: str) -> bytes
             if _NO_TOKEN.match(cells[0]):
                 continue
             raise FileFormatError(
-                f"{source}: line {number}: found the id {cells[0].decode()!r}; expected a number, "
-                "a range such as 3-4 or an empty node such as 3.1"
+                f"{source}: line {number}: found the id {quoted(cells[0].decode())}; expected a "
+                "number, a range such as 3-4 or an empty node such as 3.1"
             )
         if b"" in cells:
             raise FileFormatError(

@@ -1,4 +1,4 @@
-"""One file for a model: versioned, checksummed, memory-mapped, without pickle.
+"""One file for a model: versioned, checksummed, without pickle; read, or mapped into memory.
 
 The file, all numbers little-endian::
 
@@ -16,11 +16,8 @@ byte is either covered by a checksum or known to be zero, so that no damage goes
 are against accidents; against an enemy stand the checks of every value, which trust no checksum.
 """
 
-# No pathlib, for the sake of a quick start: nothing else that is needed here imports it.
-# ruff: noqa: PTH105, PTH108, PTH116, PTH118, PTH119, PTH120
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import math
@@ -34,6 +31,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin import _native
+from maxmargin.io.atomic import replacing
+from maxmargin.memory import require_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +51,8 @@ MAX_NDIM = 4
 MAX_DEPTH = 64  # of lists and dicts in meta: far below Python's limit for recursion
 MAX_BITS = 2048  # of an integer in meta: Python can be told to read no more than 640 digits
 
+_MOST = 1 << 30  # bytes read at a time: Linux does no more than 2 GB
+_MUCH = 1 << 26  # bytes that are compared with the memory there is
 _FIXED = struct.Struct("<8sIIQ")
 _CHECKSUM = struct.Struct("<Q")
 _HEADER_AT = _FIXED.size + _CHECKSUM.size
@@ -76,7 +77,8 @@ class Container:
     meta : dict
         Everything that is not an array.
     arrays : dict of str to ndarray
-        Read-only views of the memory map, in the order of the file. Each keeps the map alive.
+        Read-only, in the order of the file. Each has memory of its own, at a multiple of 64 bytes;
+        those of a file that was mapped are views of the map, and each keeps it alive.
     n_bytes : int
         Size of the file.
     """
@@ -249,55 +251,22 @@ def _placed(header: dict[str, Any]) -> bytes:
 
 def _replace(name: str, pieces: list[tuple[int, Any]]) -> int:
     """Write pieces at their offsets to a new file, then put it in the place of `name`."""
-    mode = None
-    try:
-        old = os.stat(name)
-    except FileNotFoundError:
-        if not os.path.basename(name):  # "", or "models/" without such a directory
-            raise
-    else:
-        if stat.S_ISDIR(old.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-        if not stat.S_ISREG(old.st_mode):  # or root would replace /dev/null by a model
-            raise OSError(errno.EINVAL, "Not a regular file", name)
-        mode = old.st_mode & 0o777
-    target = os.path.realpath(name)
-    # Short, whatever the length of the target's name: that may be the longest there can be.
-    temporary = os.path.join(
-        os.path.dirname(target), f".maxmargin-{os.getpid()}-{os.urandom(8).hex()}.part"
-    )
-
-    def create(file: str, flags: int) -> int:
-        # With the old file's mode from the start, so that nobody else opens what will be private.
-        return os.open(file, flags, 0o666 if mode is None else mode)
-
-    try:
-        with open(temporary, "xb", opener=create) as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)  # also what the umask took away
-            at = 0
-            for offset, piece in pieces:
-                file.write(bytes(offset - at))
-                file.write(piece)
-                at = offset + len(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):  # never created, or there is nothing more to be done
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno is not None:
-            # The file as the caller knows it; the right subclass comes by itself.
-            raise OSError(error.errno, error.strerror, name) from error
-        raise
+    at = 0
+    with replacing(name) as file:
+        for offset, piece in pieces:
+            file.write(bytes(offset - at))
+            file.write(piece)
+            at = offset + len(piece)
     return at
 
 
 # Reading
 
 
-def read_container(path: str | os.PathLike[str], kind: str | None = None) -> Container:
-    """Read and verify a model file; its arrays stay on disk until they are touched again.
+def read_container(
+    path: str | os.PathLike[str], kind: str | None = None, *, mmap: bool = False
+) -> Container:
+    """Read and verify a model file.
 
     Parameters
     ----------
@@ -305,6 +274,12 @@ def read_container(path: str | os.PathLike[str], kind: str | None = None) -> Con
         The file.
     kind : str or None
         What the file must hold; None takes any kind.
+    mmap : bool, default=False
+        Whether the arrays are left in the file, mapped into memory. Processes that map one file
+        share its memory. But nobody may then write into the file or cut it short (``cp new.mm
+        model.mm`` does both) for as long as an array is in use: the arrays would change after they
+        were checked, or the process be killed (SIGBUS). What maxmargin itself writes is a new file
+        in the place of the old one, which does no harm.
 
     Returns
     -------
@@ -315,82 +290,131 @@ def read_container(path: str | os.PathLike[str], kind: str | None = None) -> Con
     ------
     ModelFormatError
         If the file is not a model, damaged, of a newer format or of another kind.
+    MemoryError
+        If it needs more memory than there is.
     OSError
         If there is no such file, it is a directory, or it may not be read.
     """
     name = os.fsdecode(path)
-    data = _mapped(name)
-    header, end = _read_header(name, data)
-    if kind is not None and header["kind"] != kind:
-        raise _bad(name, f"holds a {_short(header['kind'])}, expected a {kind!r}")
-    entries = header["arrays"]
-    header_end = end
-    seen: set[str] = set()
-    for i, entry in enumerate(entries):
-        end = _check_entry(name, entry, i, end)
-        if entry["name"] in seen:
-            raise _bad(name, f"two arrays are called {_short(entry['name'])}; expected one")
-        seen.add(entry["name"])
-    if len(data) < end:
-        raise _cut_short(name, len(data), f"{end}")
-    if len(data) > end:
-        raise _bad(name, f"the file has {len(data)} bytes; expected {end}: something was appended")
-
-    whole = np.frombuffer(data, dtype=np.uint8)
-    arrays: dict[str, NDArray[Any]] = {}
-    at = header_end
-    for entry in entries:
-        key, offset = entry["name"], entry["offset"]
-        if data[at:offset].strip(b"\0"):
-            raise _bad(name, f"bytes {at} to {offset} are not all zero; expected padding: damaged")
-        at = offset + entry["nbytes"]
-        piece = whole[offset:at]
-        if _native.checksum(piece) != entry["checksum"]:
-            raise _bad(name, f"array {_short(key)} does not match its checksum: it is damaged")
-        array = piece.view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
-        array = array.astype(entry["dtype"], copy=False)  # copies on big-endian machines alone
-        array.flags.writeable = False
-        arrays[key] = array
+    with _Source(name, mmap=mmap) as source:
+        header, end = _read_header(name, source)
+        if kind is not None and header["kind"] != kind:
+            raise _bad(name, f"holds a {_short(header['kind'])}, expected a {kind!r}")
+        entries = header["arrays"]
+        header_end = end
+        seen: set[str] = set()
+        for i, entry in enumerate(entries):
+            end = _check_entry(name, entry, i, end)
+            if entry["name"] in seen:
+                raise _bad(name, f"two arrays are called {_short(entry['name'])}; expected one")
+            seen.add(entry["name"])
+        if source.size < end:
+            raise _cut_short(name, source.size, f"{end}")
+        if source.size > end:
+            raise _bad(
+                name, f"the file has {source.size} bytes; expected {end}: something was appended"
+            )
+        if not mmap and end > _MUCH:
+            require_memory(
+                f"the model in {name}", end, advice="map it (mmap=True), or use a smaller model"
+            )
+        arrays: dict[str, NDArray[Any]] = {}
+        at = header_end
+        for entry in entries:
+            key, offset = entry["name"], entry["offset"]
+            if source.read(at, offset).strip(b"\0"):
+                raise _bad(
+                    name, f"bytes {at} to {offset} are not all zero; expected padding: damaged"
+                )
+            at = offset + entry["nbytes"]
+            piece = source.array(offset, at)
+            if _native.checksum(piece) != entry["checksum"]:
+                raise _bad(name, f"array {_short(key)} does not match its checksum: it is damaged")
+            array = piece.view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+            array = array.astype(entry["dtype"], copy=False)  # copies on big-endian machines alone
+            array.flags.writeable = False
+            arrays[key] = array
     return Container(
-        name, header["kind"], header["meta"], arrays, version=VERSION, n_bytes=len(data)
+        name, header["kind"], header["meta"], arrays, version=VERSION, n_bytes=source.size
     )
 
 
-def _mapped(name: str) -> mmap.mmap:
-    # Without O_NONBLOCK, opening a FIFO waits for somebody to write into it.
-    descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        about = os.fstat(descriptor)
-        if stat.S_ISDIR(about.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-        if not stat.S_ISREG(about.st_mode):
-            raise _bad(name, "not a regular file; expected a maxmargin model")
-        if about.st_size == 0:
-            raise _bad(name, "the file is empty; expected a maxmargin model")
-        # Whoever truncates the file while it is mapped kills this process (SIGBUS), as with every
-        # memory map. Our own writer never does: it moves a new file into the place of the old one,
-        # which lives on for as long as it is mapped.
+class _Source:
+    """The bytes of a file: read when asked for, or mapped."""
+
+    def __init__(self, name: str, *, mmap: bool) -> None:
+        self._name = name
+        self._whole: NDArray[np.uint8] | None = None
+        # Without O_NONBLOCK, opening a FIFO waits for somebody to write into it.
+        self._descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            return mmap.mmap(descriptor, about.st_size, access=mmap.ACCESS_READ)
+            about = os.fstat(self._descriptor)
+            if stat.S_ISDIR(about.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+            if not stat.S_ISREG(about.st_mode):
+                raise _bad(name, "not a regular file; expected a maxmargin model")
+            if about.st_size == 0:
+                raise _bad(name, "the file is empty; expected a maxmargin model")
+            self.size = about.st_size
+            if mmap:
+                self._whole = np.frombuffer(self._mapped(), dtype=np.uint8)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def _mapped(self) -> mmap.mmap:
+        try:
+            return mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ)
         except OSError as error:
-            raise OSError(error.errno, error.strerror, name) from error
+            raise OSError(error.errno, error.strerror, self._name) from error
         except ValueError:  # shorter than a moment ago
-            raise _bad(name, "the file is being changed by somebody; expected it whole") from None
-    finally:
-        os.close(descriptor)  # the map has its own
+            raise self._changed() from None
+
+    def __enter__(self) -> _Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)  # a map has its own
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Return a few bytes; fewer only at the end of the file."""
+        return self.array(begin, min(end, self.size)).tobytes()
+
+    def array(self, begin: int, end: int) -> NDArray[np.uint8]:
+        """Return bytes as an array at a multiple of 64, if they are in the file."""
+        if self._whole is not None:
+            return self._whole[begin:end]
+        size = end - begin
+        room = np.empty(size + ALIGNMENT, dtype=np.uint8)
+        first = -room.ctypes.data % ALIGNMENT
+        piece: NDArray[np.uint8] = room[first : first + size]
+        view, at = piece.data, 0
+        while at < size:
+            try:
+                n = os.preadv(self._descriptor, [view[at : at + _MOST]], begin + at)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, self._name) from error
+            if n == 0:
+                raise self._changed()
+            at += n
+        room.flags.writeable = piece.flags.writeable = False
+        return piece
+
+    def _changed(self) -> ModelFormatError:
+        return _bad(self._name, "the file is being changed by somebody; expected it whole")
 
 
-def _read_header(name: str, data: mmap.mmap) -> tuple[dict[str, Any], int]:
+def _read_header(name: str, source: _Source) -> tuple[dict[str, Any], int]:
     """Return the header, with the types of its three values checked, and where it ends."""
-    start = data[: len(MAGIC)]
+    start = source.read(0, len(MAGIC))
     if start[:2] == b"\x1f\x8b":
         raise _bad(name, "compressed with gzip; expected a maxmargin model: unpack it first")
     if not MAGIC.startswith(start):
-        dots = "..." if len(data) > 4 else ""
+        dots = "..." if source.size > 4 else ""
         raise _bad(name, f"not a maxmargin model (begins with {start[:4]!r}{dots})")
-    if len(data) < _HEADER_AT:
-        raise _cut_short(name, len(data), f"at least {_HEADER_AT}")
-    fixed = data[: _FIXED.size]
+    if source.size < _HEADER_AT:
+        raise _cut_short(name, source.size, f"at least {_HEADER_AT}")
+    fixed = source.read(0, _FIXED.size)
     _, version, reserved, length = _FIXED.unpack(fixed)
     if version > VERSION:
         raise _bad(
@@ -407,10 +431,10 @@ def _read_header(name: str, data: mmap.mmap) -> tuple[dict[str, Any], int]:
     if length > MAX_HEADER:
         raise _bad(name, f"the header has {length} bytes; expected at most {MAX_HEADER}")
     end = _HEADER_AT + length
-    if len(data) < end:
-        raise _cut_short(name, len(data), f"at least {end}")
-    text = data[_HEADER_AT:end]
-    (checksum,) = _CHECKSUM.unpack(data[_FIXED.size : _HEADER_AT])
+    if source.size < end:
+        raise _cut_short(name, source.size, f"at least {end}")
+    text = source.read(_HEADER_AT, end)
+    (checksum,) = _CHECKSUM.unpack(source.read(_FIXED.size, _HEADER_AT))
     if _native.checksum(fixed + text) != checksum:
         raise _bad(name, "the header does not match its checksum: it is damaged")
     header = _parsed(name, text)

@@ -2,7 +2,8 @@ r"""CRFsuite's item files.
 
 A line is a token: its label and its attributes, with tabs between them. A blank line ends a
 sequence. An attribute may have a value, ``name:2.5``; a colon within a name is written ``\:``, a
-backslash ``\\``. A sequence may have a weight: a line ``@weight:2.5`` at its beginning.
+backslash ``\\``. A sequence may have a weight: a line ``@weight:2.5`` at its beginning. Values are
+numbers between -1e12 and 1e12, weights from 0 to 1e12.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._native import Vocabulary
+from maxmargin._native import MAX_VALUE, Vocabulary
 from maxmargin.io.items import Items, read_items
 from maxmargin.io.text import PathOrFile, open_for_writing
+from maxmargin.printable import quoted
 
 __all__ = ["read_crfsuite", "write_crfsuite"]
 
 
-def read_crfsuite(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Items:
+def read_crfsuite(
+    path: PathOrFile, vocabulary: Vocabulary | None = None, *, max_inflated: int | None = None
+) -> Items:
     """Read a CRFsuite item file.
 
     Parameters
@@ -30,6 +34,8 @@ def read_crfsuite(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Ite
     vocabulary : Vocabulary, optional
         The features that exist; others are left out. Without it, all features of the file exist,
         numbered as they appear.
+    max_inflated : int or None
+        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
 
     Returns
     -------
@@ -40,7 +46,7 @@ def read_crfsuite(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Ite
     FileFormatError
         The message names file and line.
     """
-    return read_items(path, "crfsuite", vocabulary)
+    return read_items(path, "crfsuite", vocabulary, max_inflated=max_inflated)
 
 
 def _attributes(token: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -48,7 +54,9 @@ def _attributes(token: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(token, Mapping):
         for key, value in token.items():
             if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is of type {type(key).__name__}; expected a str")
+                raise TypeError(
+                    f"the key {quoted(key)} is of type {type(key).__name__}; expected a str"
+                )
             name = prefix + key
             if isinstance(value, str):
                 yield f"{name}:{value}", 1.0
@@ -59,7 +67,7 @@ def _attributes(token: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         return
     if isinstance(token, str | bytes) or not isinstance(token, Iterable):
         raise TypeError(
-            f"found {token!r} of type {type(token).__name__}; expected a list of names or "
+            f"found {quoted(token)} of type {type(token).__name__}; expected a list of names or "
             "(name, value) pairs, or a dict"
         )
     for item in token:
@@ -69,8 +77,8 @@ def _attributes(token: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield prefix + item[0], item[1]
         else:
             raise TypeError(
-                f"found {item!r} of type {type(item).__name__}; expected a str or a pair of a str "
-                "and a number"
+                f"found {quoted(item)} of type {type(item).__name__}; expected a str or a pair of "
+                "a str and a number"
             )
 
 
@@ -82,16 +90,16 @@ def _number(value: Any, name: str) -> str:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"{name}: found {value!r}; expected a finite number")
+    if not abs(number) <= MAX_VALUE:
+        raise ValueError(f"{name}: found {quoted(value)}; expected a number between -1e12 and 1e12")
     return str(value) if isinstance(value, np.float32) else repr(number)
 
 
 def _field(text: str, what: str) -> str:
     if any(c in text for c in "\t\n\r"):
         raise ValueError(
-            f"found the {what} {text!r}; expected one without tabs and ends of lines, which the "
-            "format cannot express"
+            f"found the {what} {quoted(text)}; expected one without tabs and ends of lines, which "
+            "the format cannot express"
         )
     return text.replace("\\", "\\\\").replace(":", "\\:")
 
@@ -102,18 +110,20 @@ def attribute_text(name: str, value: Any) -> str:
         raise ValueError("found an attribute whose name is empty; expected a name")
     if value is True or (type(value) is float and value == 1.0):
         return _field(name, "attribute")
-    number = _number(value, f"attribute {name!r}")
+    number = _number(value, f"attribute {quoted(name)}")
     return "" if float(number) == 0.0 else f"{_field(name, 'attribute')}:{number}"
 
 
 def label_text(label: Any) -> str:
     if not isinstance(label, str | int | np.integer):
-        raise TypeError(f"the label {label!r} is of type {type(label).__name__}; expected a str")
+        raise TypeError(
+            f"the label {quoted(label)} is of type {type(label).__name__}; expected a str"
+        )
     text = str(label)
     if not text.strip(" ") or text.startswith("@"):
         raise ValueError(
-            f"found the label {text!r}; expected one that is not blank and does not begin with @, "
-            "as the format demands"
+            f"found the label {quoted(text)}; expected one that is not blank and does not begin "
+            "with @, as the format demands"
         )
     return _field(text, "label")
 

@@ -12,7 +12,13 @@ from maxmargin.io.text import PathOrFile, name_of, read_bytes
 __all__ = ["Items", "read_items"]
 
 
-def read_items(path: PathOrFile, file_format: str, vocabulary: Vocabulary | None) -> Items:
+def read_items(
+    path: PathOrFile,
+    file_format: str,
+    vocabulary: Vocabulary | None,
+    *,
+    max_inflated: int | None = None,
+) -> Items:
     """Read an item file.
 
     Parameters
@@ -22,6 +28,8 @@ def read_items(path: PathOrFile, file_format: str, vocabulary: Vocabulary | None
     file_format : {"crfsuite", "svmhmm"}
     vocabulary : Vocabulary or None
         The features that exist; others are left out. With None, all features of the file exist.
+    max_inflated : int or None
+        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
 
     Returns
     -------
@@ -32,7 +40,7 @@ def read_items(path: PathOrFile, file_format: str, vocabulary: Vocabulary | None
     FileFormatError
         The message names file and line.
     """
-    data = read_bytes(path)
+    data = read_bytes(path, max_inflated=max_inflated)
     grow = vocabulary is None
     names = Vocabulary() if vocabulary is None else vocabulary
     try:

@@ -1,7 +1,7 @@
 """SVM^hmm's files of numbered features.
 
 A line is a token: ``tag qid:sequence number:value number:value ... # comment``. The numbers of the
-features are positive; another qid begins a new sequence.
+features are positive; another qid begins a new sequence. Values are between -1e12 and 1e12.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from maxmargin._native import Vocabulary
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.io.items import Items, read_items
 from maxmargin.io.text import PathOrFile, open_for_writing
+from maxmargin.printable import quoted
 
 __all__ = ["read_svmhmm", "write_svmhmm"]
 
 
-def read_svmhmm(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Items:
+def read_svmhmm(
+    path: PathOrFile, vocabulary: Vocabulary | None = None, *, max_inflated: int | None = None
+) -> Items:
     """Read an SVM^hmm file. Feature number k gets the name ``str(k)``.
 
     Parameters
@@ -29,6 +32,8 @@ def read_svmhmm(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Items
     vocabulary : Vocabulary, optional
         The features that exist; others are left out. Without it, all features of the file exist,
         numbered as they appear.
+    max_inflated : int or None
+        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
 
     Returns
     -------
@@ -39,21 +44,21 @@ def read_svmhmm(path: PathOrFile, vocabulary: Vocabulary | None = None) -> Items
     FileFormatError
         The message names file and line.
     """
-    return read_items(path, "svmhmm", vocabulary)
+    return read_items(path, "svmhmm", vocabulary, max_inflated=max_inflated)
 
 
 def tag_text(label: Any, place: str) -> str:
     if not isinstance(label, str | int | np.integer):
         raise TypeError(
-            f"{place}: the label {label!r} is of type {type(label).__name__}; "
+            f"{place}: the label {quoted(label)} is of type {type(label).__name__}; "
             "expected a str or an int"
         )
     tag = str(label)
     # Only blanks and tabs part words here, but other programs may see more.
     if len(tag.split()) != 1 or tag.strip() != tag or tag.startswith(("#", "qid:", "\ufeff")):
         raise ValueError(
-            f"{place}: found the label {tag!r}; expected one without white space that does not "
-            "begin with '#' or 'qid:', as the format demands"
+            f"{place}: found the label {quoted(tag)}; expected one without white space that does "
+            "not begin with '#' or 'qid:', as the format demands"
         )
     return tag
 

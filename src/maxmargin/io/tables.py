@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.features.frames import cell_texts, is_list, is_missing
+from maxmargin.printable import quoted
+
 __all__ = ["from_table", "to_table"]
 
 _KINDS = (
@@ -51,11 +54,12 @@ def _as_list(column: Any, name: str) -> list[Any]:
     else:
         if isinstance(column, str | bytes | Mapping) or not hasattr(column, "__iter__"):
             raise TypeError(
-                f"column {name!r} is of type {type(column).__name__}; expected a list of values"
+                f"column {quoted(name)} is of type {type(column).__name__}; expected a list of "
+                "values"
             )
         values = list(column)
     if not isinstance(values, list):
-        raise TypeError(f"column {name!r} holds one value; expected a list of values")
+        raise TypeError(f"column {quoted(name)} holds one value; expected a list of values")
     return values
 
 
@@ -64,46 +68,16 @@ def _columns(table: Any, wanted: Sequence[str]) -> list[list[Any]]:
     out = []
     for name in wanted:
         if names.count(name) != 1:
-            known = ", ".join(repr(n) for n in names[:20]) + (", ..." if len(names) > 20 else "")
+            known = ", ".join(quoted(n) for n in names[:20]) + (", ..." if len(names) > 20 else "")
             found = "no column" if name not in names else f"{names.count(name)} columns"
-            raise ValueError(f"found {found} {name!r}; expected one among {known or 'none'}")
+            raise ValueError(f"found {found} {quoted(name)}; expected one among {known or 'none'}")
         out.append(_as_list(get(name), name))
         if len(out[-1]) != len(out[0]):
             raise ValueError(
-                f"column {name!r} has {len(out[-1])} rows and column {wanted[0]!r} "
+                f"column {quoted(name)} has {len(out[-1])} rows and column {quoted(wanted[0])} "
                 f"{len(out[0])}; expected as many"
             )
     return out
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(value != value)  # noqa: PLR0124
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1)
-
-
-def _text(value: Any, name: str, place: str) -> str:
-    """Give a cell as text."""
-    if type(value) is str:
-        return value
-    if _is_missing(value):
-        raise ValueError(f"{place}, column {name!r}: found a missing value; expected text")
-    if _is_list(value) or isinstance(value, bytes | Mapping | set | np.ndarray):
-        raise TypeError(
-            f"{place}, column {name!r}: found a value of type {type(value).__name__}; expected "
-            "text or a number"
-        )
-    return str(value)
-
-
-def _texts(values: list[Any], name: str, place: str = "row {}") -> list[str]:
-    return [
-        v if type(v) is str else _text(v, name, place.format(r)) for r, v in enumerate(values)
-    ]
 
 
 def _starts(keys: list[tuple[str, ...]], names: list[str]) -> list[int]:
@@ -115,7 +89,7 @@ def _starts(keys: list[tuple[str, ...]], names: list[str]) -> list[int]:
         if key == last:
             continue
         if key in seen:
-            shown = ", ".join(f"{n} = {k!r}" for n, k in zip(names, key, strict=True))
+            shown = ", ".join(f"{n} = {quoted(k)}" for n, k in zip(names, key, strict=True))
             raise ValueError(
                 f"row {row}: the sequence {shown} comes back after another one; expected the rows "
                 "of a sequence one after the other (sort the table first)"
@@ -133,20 +107,20 @@ def _from_nested(
     for r, row in enumerate(zip(*cells, strict=True)):
         lists = []
         for name, cell in zip(wanted, row, strict=True):
-            if not _is_list(cell):
+            if not is_list(cell):
                 found = (
-                    "a missing value" if _is_missing(cell) else f"a value of type {_type(cell)}"
+                    "a missing value" if is_missing(cell) else f"a value of type {_type(cell)}"
                 )
                 raise ValueError(
-                    f"row {r}, column {name!r}: found {found}; expected a list, as the row is a "
-                    "whole sequence (or name the column that tells sequences apart)"
+                    f"row {r}, column {quoted(name)}: found {found}; expected a list, as the row "
+                    "is a whole sequence (or name the column that tells sequences apart)"
                 )
             values = cell.tolist() if isinstance(cell, np.ndarray) else list(cell)
-            lists.append(_texts(values, name, f"row {r}, token {{}}"))
+            lists.append(cell_texts(values, name, f"row {r}, token {{}}"))
             if len(lists[-1]) != len(lists[0]):
                 raise ValueError(
-                    f"row {r}: column {name!r} has {len(lists[-1])} tokens and column "
-                    f"{wanted[0]!r} {len(lists[0])}; expected as many"
+                    f"row {r}: column {quoted(name)} has {len(lists[-1])} tokens and column "
+                    f"{quoted(wanted[0])} {len(lists[0])}; expected as many"
                 )
         if not lists[0]:
             raise ValueError(f"row {r} is an empty sequence; expected at least one token")
@@ -209,7 +183,7 @@ def from_table(
     if sequence is None:
         rows, labels = _from_nested(wanted, cells, len(columns))
         return rows, None if label is None else labels
-    texts = [_texts(values, name) for name, values in zip([*wanted, *by], cells, strict=True)]
+    texts = [cell_texts(values, name) for name, values in zip([*wanted, *by], cells, strict=True)]
     starts = _starts(list(zip(*texts[len(wanted) :], strict=True)), by)
     tokens = list(zip(*texts[: len(columns)], strict=True))
     spans = list(pairwise(starts))

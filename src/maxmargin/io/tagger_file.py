@@ -17,6 +17,7 @@ features, e dense ones, L labels and g pair features (of two neighbouring labels
 ``pair_...``       counts, entry_labels, entry_weights ([g * L] rows), fingerprints, names
                    and name_lengths of the pair features, if there are any
 ``mask_...``       which labels may follow each other, begin and end
+``loss_costs``     [L][L] what errors cost, if the loss of training was such a matrix
 =================  ====================================================================
 
 Features whose weights are all zero change no prediction. They are left out where features have
@@ -26,6 +27,7 @@ features than the one that was saved, and says the same.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import zlib
@@ -40,12 +42,20 @@ from maxmargin.features.function_encoder import FunctionEncoder
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import LineFeatures, TemplateEncoder
 from maxmargin.io.container import read_container, write_container
+from maxmargin.io.objective import (
+    LOSS_COSTS,
+    check_meta,
+    describe_objective,
+    plain_value,
+    restore_objective,
+)
 from maxmargin.memory import require_memory
+from maxmargin.printable import quoted
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.kernels import KernelWeights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -58,6 +68,9 @@ KIND = "tagger"
 FULL_BYTES = 128 << 20
 #: Most features without names (hashed ones, columns of a matrix) that a file may claim to have.
 MAX_UNNAMED = 1 << 28
+#: Parameters of an estimator that are those of one run, not of the model: a file does not say where
+#: somebody else's ``fit`` writes.
+NOT_KEPT = ("callbacks", "checkpoint", "resume")
 #: Labels that a file can hold and give back as they were.
 _LABEL_TYPES = (str, int, float, bool)
 _KINDS = ("strings", "sparse", "dense", "strings+dense", "sparse+dense")
@@ -65,6 +78,7 @@ _NAMED = ("columns", "strings", "strings+dense")  # kinds whose features have na
 _MASKS = ("mask_transition", "mask_start", "mask_end")
 _FLOATS = (np.float32, np.float64)
 _LABEL_DTYPES = (np.uint8, np.uint16, np.uint32)
+_LENGTH_DTYPES = (np.uint8, np.uint32)  # whose sums fit 8 bytes
 
 
 class TaggerModel(NamedTuple):
@@ -77,12 +91,18 @@ class TaggerModel(NamedTuple):
     weights : array or SparseWeights
         Its weights.
     meta : dict
-        ``certificate``, ``training`` (settings and figures) and ``params`` (of the estimator).
+        ``certificate``, ``training`` (settings and figures), ``params`` (of the estimator) and
+        ``objective`` (see `maxmargin.io.objective`).
+    objective : callable or None
+        Makes the parameters of an estimator that say what was minimised; solvers are imported then.
+        It raises a ModelFormatError if the file does not make sense there. None: the file was
+        written before files had an objective.
     """
 
     chain: Chain
     weights: Any
     meta: dict[str, Any]
+    objective: Callable[[], dict[str, Any]] | None = None
 
 
 def training_meta(
@@ -111,35 +131,37 @@ def training_meta(
     """
     from maxmargin import __version__
 
+    figures = {name: getattr(certificate, name) for name in ("primal", "dual", "gap", "C")}
     return {
         "certificate": {
-            "primal": certificate.primal,
-            "dual": certificate.dual,
-            "gap": certificate.gap,
-            "C": certificate.C,
+            # A primal is infinite where a hard margin was asked for that the weights do not have;
+            # what an earlier file did not tell is NaN.
+            **{k: v if math.isfinite(v) else None for k, v in figures.items() if not math.isnan(v)},
             "n_examples": certificate.n_examples,
+            "approximate": certificate.approximate,
         },
-        "training": {k: v for k, v in settings.items() if _is_plain(v)},
-        "params": {k: v for k, v in params.items() if _is_plain(v)},
+        "training": _plain_values(settings),
+        "params": _plain_values({k: v for k, v in params.items() if k not in NOT_KEPT}),
         "format": file_format,
         "maxmargin": __version__,
     }
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a file can hold the value and give it back as it was."""
-    if isinstance(value, list):
-        return all(_is_plain(entry) for entry in value)
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or type(value) in (bool, int, str)
+def _plain_values(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what a file can hold."""
+    values = {name: plain_value(value) for name, value in given.items()}
+    return {name: value for name, value in values.items() if value is not NotImplemented}
 
 
 # --- saving --------------------------------------------------------------------------------------
 
 
 def save_tagger(
-    path: Any, chain: Chain, weights: NDArray[Any] | KernelWeights, meta: dict[str, Any]
+    path: Any,
+    chain: Chain,
+    weights: NDArray[Any] | KernelWeights,
+    meta: dict[str, Any],
+    objective: Mapping[str, Any] | None = None,
 ) -> int:
     """Write a tagger to a file, as a whole or not at all.
 
@@ -153,6 +175,9 @@ def save_tagger(
         The native weights.
     meta : dict
         What else to keep: ``certificate``, ``training``, ``params``; values that JSON can hold.
+    objective : mapping or None
+        The parameters of an estimator that say what was minimised, by the names in
+        `maxmargin.io.objective.OBJECTIVE`. None: the file does not tell.
 
     Returns
     -------
@@ -168,8 +193,8 @@ def save_tagger(
     for label in chain.classes_:
         if type(label) not in _LABEL_TYPES:
             raise TypeError(
-                f"the label {label!r} is a {type(label).__name__}; a model file holds labels that "
-                "are str, int, float or bool"
+                f"the label {quoted(label)} is a {type(label).__name__}; a model file holds labels "
+                "that are str, int, float or bool"
             )
     chain.native_weights(weights)  # checks its size and type
     _require_finite(weights)
@@ -205,8 +230,13 @@ def save_tagger(
     arrays |= _weight_arrays(matrix[:pair_row], nonzero, kept, named=named)
     if chain.mask is not None:
         arrays |= zip(_MASKS, chain.mask, strict=True)
+    told: dict[str, Any] = {}
+    if objective is not None:
+        told["objective"], more = describe_objective(objective, chain)
+        arrays |= more
     description = {
         **meta,
+        **told,
         "classes": chain.classes_,
         "columns": chain.class_columns_.tolist(),
         "encoder": {**_describe_encoder(encoder), "n_sparse": len(kept), "n_pair": len(pairs)},
@@ -289,7 +319,9 @@ def _describe_encoder(encoder: FeatureEncoder | TemplateEncoder) -> dict[str, An
 # --- loading -------------------------------------------------------------------------------------
 
 
-def load_tagger(path: Any, function: Callable[[Any], Any] | None = None) -> TaggerModel:
+def load_tagger(
+    path: Any, function: Callable[[Any], Any] | None = None, *, mmap: bool = False
+) -> TaggerModel:
     """Read a tagger from a file.
 
     Parameters
@@ -299,6 +331,9 @@ def load_tagger(path: Any, function: Callable[[Any], Any] | None = None) -> Tagg
     function : callable, optional
         The function that gave the features in training, for a model that was trained with one.
         (A file holds no code.)
+    mmap : bool, default=False
+        Whether to map the file into memory and not to read it; nobody may then change it in place.
+        See `maxmargin.io.container.read_container`.
 
     Returns
     -------
@@ -314,16 +349,23 @@ def load_tagger(path: Any, function: Callable[[Any], Any] | None = None) -> Tagg
     OSError
         If it cannot be read.
     """
-    container = read_container(path, KIND)
-    try:
+    container = read_container(path, KIND, mmap=mmap)
+    with _told_of(container.path):
         return _Reader(container.path, container.meta, container.arrays).model(function)
+
+
+@contextlib.contextmanager
+def _told_of(path: str) -> Iterator[None]:
+    """Turn all that goes wrong with what a file holds into an error that names the file."""
+    try:
+        yield
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         if isinstance(error, _FunctionError):
-            raise ValueError(f"{container.path}: {error}") from None
+            raise ValueError(f"{path}: {error}") from None
         if isinstance(error, ModelFormatError):
             raise
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ModelFormatError(f"{container.path}: the model is inconsistent: {what}") from error
+        raise ModelFormatError(f"{path}: the model is inconsistent: {what}") from error
 
 
 class _FunctionError(ValueError):
@@ -337,6 +379,7 @@ class _Reader:
         self.path = path
         self.meta = meta
         self.arrays = arrays
+        check_meta(meta)
         self.described: dict[str, Any] = meta["encoder"]
         self.n_labels = len(meta["classes"])
         self.n_sparse = self._integer("n_sparse", 0, 2**32 - 1)
@@ -357,7 +400,7 @@ class _Reader:
     def _integer(self, name: str, low: int, high: int) -> int:
         value = self.described[name]
         if type(value) is not int or not low <= value <= high:
-            raise ValueError(f"{name} is {value!r}; expected {low} to {high}")
+            raise ValueError(f"{name} is {quoted(value)}; expected {low} to {high}")
         return value
 
     def model(self, function: Callable[[Any], Any] | None) -> TaggerModel:
@@ -369,6 +412,7 @@ class _Reader:
             raise ValueError("the labels are not numbered from 0")
         encoder = self.encoder(function)
         weights = self.weights()
+        encoder.double = getattr(weights, "dtype", None) == np.float64
         mask = None
         if any(name in self.arrays for name in _MASKS):
             mask = tuple(self.arrays[name] for name in _MASKS)
@@ -376,7 +420,14 @@ class _Reader:
             if not right or any(m.dtype != np.uint8 for m in mask):
                 raise ValueError("the masks do not fit the labels")
         chain = Chain.restore(encoder, classes, np.array(columns, dtype=np.intp), mask)  # type: ignore[arg-type]
-        return TaggerModel(chain, weights, self.meta)
+        if "objective" not in self.meta:
+            return TaggerModel(chain, weights, self.meta)
+        costs = {name: array for name, array in self.arrays.items() if name == LOSS_COSTS}
+        return TaggerModel(chain, weights, self.meta, lambda: self._objective(chain, costs))
+
+    def _objective(self, chain: Chain, costs: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        with _told_of(self.path):
+            return restore_objective(self.meta, chain, costs)
 
     # --- the encoder -----------------------------------------------------------------------------
 
@@ -407,7 +458,9 @@ class _Reader:
         first, _, second = str(kind).partition("+")
         sparse, dense = first in ("strings", "sparse"), "dense" in (first, second)
         if kind not in _KINDS or dense != (self.n_dense > 0) or (self.n_sparse > 0 and not sparse):
-            raise ValueError(f"the kind of features is {kind!r}, which does not fit their numbers")
+            raise ValueError(
+                f"the kind of features is {quoted(kind)}, which does not fit their numbers"
+            )
         if self.n_pair:
             raise ValueError("only templates have features of two labels")
         encoder.min_count = min_count
@@ -456,7 +509,7 @@ class _Reader:
         if fingerprints.dtype != np.uint64 or fingerprints.shape != (n,):
             raise ValueError("the fingerprints do not fit the features")
         lengths, names = self.arrays[f"{prefix}name_lengths"], self.arrays[f"{prefix}names"]
-        if lengths.shape != (n,) or lengths.dtype.kind != "u" or names.dtype != np.uint8:
+        if lengths.shape != (n,) or lengths.dtype not in _LENGTH_DTYPES or names.dtype != np.uint8:
             raise ValueError("the names do not fit the features")
         return fingerprints
 
@@ -464,7 +517,7 @@ class _Reader:
         """Return the names end to end, and where each ends."""
         lengths, packed = self.arrays[f"{prefix}name_lengths"], self.arrays[f"{prefix}names"]
         n = self.n_pair if prefix else self.n_sparse
-        if lengths.shape != (n,) or lengths.dtype.kind != "u" or packed.dtype != np.uint8:
+        if lengths.shape != (n,) or lengths.dtype not in _LENGTH_DTYPES or packed.dtype != np.uint8:
             raise ValueError("the names do not fit the features")
         ends = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(lengths, out=ends[1:])
@@ -549,13 +602,14 @@ class _Reader:
         if len(counts) != self.n_sparse:
             raise ValueError("the weights do not fit the features")
         starts = _starts(counts)
-        sparse = _native.SparseWeights(
-            self.n_labels,
-            starts,
-            labels,
-            values.astype(np.float32, copy=False),
-            tail.astype(np.float32, copy=False).reshape(-1),
-        )
+        with np.errstate(over="ignore"):  # of 8-byte weights this is only a check of the rest
+            sparse = _native.SparseWeights(
+                self.n_labels,
+                starts,
+                labels,
+                values.astype(np.float32, copy=False),
+                tail.astype(np.float32, copy=False).reshape(-1),
+            )
         return sparse if values.dtype == np.float32 else self._full(counts, labels, values, tail)
 
     def _full(self, counts: Any, labels: Any, values: Any, tail: Any) -> NDArray[Any]:

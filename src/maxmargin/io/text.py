@@ -6,8 +6,6 @@ import contextlib
 import gzip
 import io
 import os
-import secrets
-import shutil
 import stat
 import sys
 import zlib
@@ -16,14 +14,22 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, overload
 
 from maxmargin.errors import FileFormatError
+from maxmargin.io.atomic import replacing
+from maxmargin.memory import format_bytes
 
 __all__ = ["PathOrFile", "name_of", "open_for_writing", "read_bytes"]
 
 PathOrFile: TypeAlias = str | bytes | os.PathLike[str] | IO[bytes]
 
+#: What a gzip file may become without anybody's leave: so many bytes, or so many times its size.
+#: Text becomes 3 to 30 times as long; a gzip bomb, up to 1032 times.
+LEAST_INFLATED = 256_000_000
+MOST_EXPANSION = 100
+
 _GZIP = b"\x1f\x8b"
 # What follows the end of a gzip member is handed back as a copy: pieces keep the copies small.
 _PIECE = 1 << 20
+_MOST_AT_ONCE = 16 << 20  # bytes that are inflated at a time
 _FOREIGN = (  # UTF-32 first: its little-endian mark begins with that of UTF-16.
     (b"\xff\xfe\x00\x00", "UTF-32"),
     (b"\x00\x00\xfe\xff", "UTF-32"),
@@ -72,41 +78,65 @@ def _read(path: PathOrFile) -> bytes:
     return bytes(data)
 
 
-def _decompress(data: bytes, name: str) -> bytes:
+def _inflated_limit(n_compressed: int, max_inflated: int | None) -> int:
+    """How many bytes a gzip file of so many bytes may become."""
+    if max_inflated is None:
+        return max(LEAST_INFLATED, MOST_EXPANSION * n_compressed)
+    if isinstance(max_inflated, bool) or not isinstance(max_inflated, int) or max_inflated < 0:
+        raise ValueError(
+            f"max_inflated is {max_inflated!r}; expected None or a number of bytes, at least 0"
+        )
+    return max_inflated
+
+
+def _decompress(data: bytes, name: str, max_inflated: int | None) -> bytes:
     """Decompress a gzip file of one or more members."""
+    limit = _inflated_limit(len(data), max_inflated)
     view = memoryview(data)
     parts = []
-    at = 0
+    at = size = 0
     while at < len(view):
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
-            if at == len(view):
-                raise FileFormatError(
-                    f"{name}: the gzip stream is cut short after {len(data)} bytes; "
-                    "expected a whole one"
-                )
             piece = view[at : at + _PIECE]
             try:
-                parts.append(member.decompress(piece))
+                # A piece may become a thousand times as long: no more of it than may be kept.
+                part = member.decompress(piece, min(_MOST_AT_ONCE, limit - size + 1))
             except zlib.error as error:
                 raise FileFormatError(
                     f"{name}: the gzip stream is damaged near byte {at} ({error}); "
                     "expected a whole one"
                 ) from None
-            at += len(piece) - len(member.unused_data)
+            if not part and not piece and not member.eof:
+                raise FileFormatError(
+                    f"{name}: the gzip stream is cut short after {len(data)} bytes; "
+                    "expected a whole one"
+                )
+            at += len(piece) - len(member.unconsumed_tail) - len(member.unused_data)
+            size += len(part)
+            if size > limit:
+                raise FileFormatError(
+                    f"{name}: the gzip stream of {format_bytes(len(data))} inflates to more than "
+                    f"{format_bytes(limit)}; if that is meant, raise the limit with "
+                    "--max-inflated SIZE (in Python, max_inflated=BYTES)"
+                )
+            parts.append(part)
         # Tapes pad with zeros, and gzip does not mind.
         if at < len(view) and view[at] == 0 and not any(view[at:]):
             break
     return b"".join(parts)
 
 
-def read_bytes(path: PathOrFile) -> bytes:
+def read_bytes(path: PathOrFile, *, max_inflated: int | None = None) -> bytes:
     """Read a whole file and decompress it if need be.
 
     Parameters
     ----------
     path : path or binary file
         "-" is standard input. What begins as gzip does, or is called ``.gz``, is decompressed.
+    max_inflated : int or None
+        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB,
+        which no real text meets.
 
     Returns
     -------
@@ -118,12 +148,13 @@ def read_bytes(path: PathOrFile) -> bytes:
     OSError
         If the file is not there or cannot be read.
     FileFormatError
-        If a gzip stream is damaged or cut short, or if the text is UTF-16 or UTF-32.
+        If a gzip stream is damaged, cut short or becomes too large, or if the text is UTF-16 or
+        UTF-32.
     """
     name = name_of(path)
     data = _read(path)
     if data.startswith(_GZIP):
-        data = _decompress(data, name)
+        data = _decompress(data, name, max_inflated)
     elif name.endswith(".gz"):
         raise FileFormatError(
             f"{name}: ends with .gz but does not begin as a gzip file does; "
@@ -181,31 +212,15 @@ def _open_for_writing(path: PathOrFile, text: bool) -> Iterator[IO[Any]]:
             yield file
         return
     compress = name.endswith(".gz")
-    target = Path(os.path.realpath(name))  # A symbolic link stays one.
-    mode = None
-    with contextlib.suppress(FileNotFoundError):
-        mode = target.stat().st_mode
-    if mode is not None and not stat.S_ISREG(mode):
-        with Path(name).open("wb") as raw, _writer(raw, compress, text) as file:
-            yield file
-        return
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
-        raw = temporary.open("xb")
-    except OSError as error:
-        error.filename = name  # Not a name that nobody knows.
-        raise
-    try:
-        with raw:
-            with _writer(raw, compress, text) as file:
-                yield file
-            os.fsync(raw.fileno())
-        if mode is not None:
-            shutil.copymode(target, temporary)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        special = not stat.S_ISREG(Path(name).stat().st_mode)
+    except FileNotFoundError:
+        special = False
+    with (
+        Path(name).open("wb") if special else replacing(name) as raw,
+        _writer(raw, compress, text) as file,
+    ):
+        yield file
 
 
 @contextlib.contextmanager

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.report.endings import picture_format
 from maxmargin.report.files import save_picture
 
 if TYPE_CHECKING:
@@ -59,10 +59,7 @@ def plot_comparison(
     OSError
         If the file cannot be written; its message and ``filename`` name it.
     """
-    ending = Path(os.fsdecode(path)).suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
-        expected = ", ".join(f".{name}" for name in FORMATS)
-        raise ValueError(f"{os.fsdecode(path)} does not end with one of {expected}")
+    ending = picture_format(path, FORMATS)
     figure = draw_comparison(comparison, title)
     content = io.BytesIO()
     # Without the date: the same comparison gives the same file.

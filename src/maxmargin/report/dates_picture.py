@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.demo import LENGTH, SIDE, Comparison, Image, Reading, day_of
+from maxmargin.report.endings import picture_format
 from maxmargin.report.files import save_picture
 from maxmargin.report.svg import INK, svg_text
 
@@ -175,7 +176,7 @@ def write_picture(
     Parameters
     ----------
     path : path-like
-        The file; replaced if it exists.
+        The file; replaced if it exists. Its name ends with ``.svg``.
     comparisons : sequence of Comparison
         The sections of the picture.
     dates_each : int
@@ -183,9 +184,12 @@ def write_picture(
 
     Raises
     ------
+    ValueError
+        If the name has another ending.
     OSError
         If the file cannot be written; its message and ``filename`` name it.
     """
+    picture_format(path)
     save_picture(path, draw_dates(comparisons, dates_each).encode())
 
 

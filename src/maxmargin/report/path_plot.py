@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
+from maxmargin.report.endings import picture_format
 from maxmargin.report.files import save_picture
 from maxmargin.report.svg import INK, svg_text
 
@@ -45,15 +46,18 @@ def plot_path(
     path : Path or list of dict
         The path, or its table.
     file : path-like
-        The file; replaced if it exists.
+        The file; replaced if it exists. Its name ends with ``.svg``.
     chosen : int or None
         The point to mark.
 
     Raises
     ------
+    ValueError
+        If the name has another ending.
     OSError
         If the file cannot be written; its message and ``filename`` name it.
     """
+    picture_format(file)
     save_picture(file, draw_path(path, chosen).encode(), "plot")
 
 

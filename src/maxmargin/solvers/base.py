@@ -40,7 +40,8 @@ class Certificate:
     """How far a returned model can be from the optimum, computed from scratch.
 
     The weights were rebuilt from the multipliers, and primal and dual computed from them and the
-    data in 8-byte arithmetic; nothing that training accumulated enters. (Solvers that keep w and no
+    data in 8-byte arithmetic; nothing that training accumulated enters. The primal is that of the
+    weights as they are returned, which float32 rounds. (Solvers that keep w and no
     multipliers have the primal from scratch too, and as dual the best bound that they met.)
 
     Attributes
@@ -248,7 +249,7 @@ class Context:
     threads : int
         Threads for passes at a fixed w.
     gap : float
-        The relative gap asked for.
+        The relative gap asked for, or the rounding of the weights if that is more.
     slow_oracle : bool
         The oracle is a user's Python code: cached passes are nearly free in comparison.
     seconds_left : float or None
@@ -328,12 +329,15 @@ class Step:
         The solver's own stopping rule holds.
     reason : str
         Which one, in words.
+    stuck : bool
+        The pass could not move although there was something left to do.
     """
 
     kind: str
     result: Totals
     finished: bool = False
     reason: str = ""
+    stuck: bool = False
 
     @property
     def exact_gap(self) -> float:
@@ -360,6 +364,12 @@ class Machine(Protocol):
 
     def certify(self, threads: int = 1) -> tuple[float, float]:
         """Return primal and dual of the model, from scratch."""
+
+    def primal_of(self, weights: Any, threads: int = 1) -> float:
+        """Return the primal of any weights under the objective that is trained, from scratch.
+
+        Slacks, rescaling, regulariser and the weights of examples are those of training.
+        """
 
     def size(self) -> dict[str, int]:
         """Return counts, "planes" among them."""

@@ -229,19 +229,21 @@ class BundleMachine(PrimalMachine):
     def _read(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         dtype, n = self.target.dtype, self.target.size
-        group, idle = (read_array(state, name).astype(np.int64) for name in ("group", "idle"))
+        group, idle = (
+            read_array(state, name, kinds="iu").astype(np.int64) for name in ("group", "idle")
+        )
         planes = len(group)
         alpha, loss = (read_array(state, name, planes) for name in ("alpha", "loss"))
         indptr, indices = (
-            read_array(state, name).astype(np.int64) for name in ("indptr", "indices")
+            read_array(state, name, kinds="iu").astype(np.int64) for name in ("indptr", "indices")
         )
         values = read_array(state, "values", len(indices)).astype(dtype)
-        groups = int(read_array(state, "groups", 1)[0])
+        groups = int(read_array(state, "groups", 1, kinds="iu")[0])
         target = read_array(state, "target", n)
         shown = read_array(state, "shown", n) if "shown" in state else None
         best = float(read_array(state, "best", 1)[0])
         cache = [
-            read_array(state, f"cache_{name}").astype(np.uint32)
+            read_array(state, f"cache_{name}", kinds="iu").astype(np.uint32)
             for name in ("example", "size", "codes")
         ]
         fits = (

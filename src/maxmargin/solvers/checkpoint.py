@@ -1,27 +1,38 @@
 """Checkpoints: a run on disk, so that it can go on later, bit for bit.
 
 One ``.npz`` file without pickle: the engine's arrays and one JSON text with everything else. It is
-written beside the target and moved there at the end, so that a crash leaves the old one.
+written as all files are (`maxmargin.io.atomic`), so that a crash leaves the old one.
+
+The arrays are stored, not compressed. The reader takes nothing else, so that no file can make it
+use more memory than the file itself has bytes, and it reads no members but those that it knows.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
-import tempfile
+import stat
+import zipfile
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin.errors import ModelFormatError
+from maxmargin.io.atomic import replacing
+from maxmargin.memory import require_memory
 from maxmargin.solvers.base import Machine, RunState
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
 FORMAT = "maxmargin checkpoint"
 VERSION = 1
+#: Bytes of the JSON text, at most: some hundred for each pass.
+MAX_ABOUT = 256 << 20
+_ENGINE = "engine_"
+_ZIP = b"PK\x03\x04"
 
 
 def save_checkpoint(
@@ -40,22 +51,13 @@ def save_checkpoint(
     identity : dict
         What the run solves (sizes, C, solver); a resumed run must have the same.
     """
-    target = Path(path)
     text = json.dumps(
         {"format": FORMAT, "version": VERSION, "identity": identity, "run": asdict(run)},
         default=lambda value: value.tolist(),  # arrays and numbers of random generators
     )
-    arrays = {f"engine_{name}": array for name, array in engine.state().items()}
-    descriptor, temporary = tempfile.mkstemp(
-        dir=target.parent, prefix=f".{target.name}.", suffix=".part"
-    )
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, about=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    arrays = {f"{_ENGINE}{name}": array for name, array in engine.state().items()}
+    with replacing(path) as file:
+        np.savez(file, about=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
 
 
 def load_checkpoint(
@@ -86,13 +88,9 @@ def load_checkpoint(
     """
     name = os.fspath(path)
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            about = json.loads(bytes(stored["about"]).decode())
-            arrays = {
-                key.removeprefix("engine_"): stored[key]
-                for key in stored.files
-                if key.startswith("engine_")
-            }
+        stored = _read_members(path, name)
+        about = json.loads(bytes(stored.pop("about")).decode())
+        arrays = {key.removeprefix(_ENGINE): array for key, array in stored.items()}
         if about["format"] != FORMAT:
             raise ModelFormatError(f"{name} is not a maxmargin checkpoint")
         if about["version"] != VERSION:
@@ -102,23 +100,134 @@ def load_checkpoint(
             )
         run = RunState(**about["run"])
         saved = dict(about["identity"])
-    except FileNotFoundError:
-        raise
-    except ModelFormatError:
-        raise
-    except MemoryError:
+    except (FileNotFoundError, PermissionError, ModelFormatError, MemoryError):
         raise
     except Exception as error:  # zipfile and numpy raise many kinds for a damaged file
-        raise ModelFormatError(f"{name} is not a readable checkpoint: {error}") from error
+        raise ModelFormatError(
+            f"{name} is not a readable checkpoint: {_cut(str(error), 200)}"
+        ) from error
     for key, wanted in identity.items():
         found = saved.get(key)
         if found != wanted:
+            there, here = _apart(repr(found), repr(wanted))
             raise ModelFormatError(
-                f"{name} is a checkpoint of another run: {key} is {found!r} there and "
-                f"{wanted!r} here"
+                f"{name} is a checkpoint of another run: {key} is {there} there and {here} here"
             )
     try:
         engine.restore(arrays)
     except ValueError as error:
         raise ModelFormatError(f"{name}: {error}") from error
     return run
+
+
+def _read_members(path: str | os.PathLike[str], name: str) -> dict[str, NDArray[Any]]:
+    """Read the text and the engine's arrays, by the names they have without ``.npy``."""
+    with open(path, "rb", opener=_open) as file:
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise ModelFormatError(f"{name} is not a maxmargin checkpoint: not a regular file")
+        start = file.read(8)
+        if not start.startswith(_ZIP):
+            raise ModelFormatError(f"{name} is not a maxmargin checkpoint: {_begins(start)}")
+        with zipfile.ZipFile(file) as archive:
+            members = [
+                member
+                for member in archive.infolist()
+                if member.filename == "about.npy"
+                or (member.filename.startswith(_ENGINE) and member.filename.endswith(".npy"))
+            ]
+            names = [member.filename.removesuffix(".npy") for member in members]
+            if "about" not in names:
+                raise ModelFormatError(
+                    f"{name} is not a maxmargin checkpoint: it is a zip archive without the text "
+                    "that describes the run"
+                )
+            if len(set(names)) != len(names):
+                raise ModelFormatError(f"{name}: two members of the archive have the same name")
+            for member in members:
+                if member.compress_type != zipfile.ZIP_STORED:
+                    raise ModelFormatError(
+                        f"{name}: the member {_cut(member.filename)} is compressed, which "
+                        "maxmargin never does; expected a checkpoint as maxmargin wrote it"
+                    )
+            # Several members may name the same bytes of a file, each of them a large array.
+            total = sum(member.file_size for member in members)
+            if total > about.st_size:
+                raise ModelFormatError(
+                    f"{name}: its arrays would have {total} bytes and the file has "
+                    f"{about.st_size}; expected no more"
+                )
+            require_memory("the arrays of the checkpoint", total)
+            return {
+                key: _read_array(archive, member, name)
+                for key, member in zip(names, members, strict=True)
+            }
+
+
+def _open(path: str, flags: int) -> int:
+    # Without O_NONBLOCK, opening a FIFO waits for somebody to write into it.
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> NDArray[Any]:
+    """Read one member, after a look at what it says of itself."""
+    what = f"{name}: the array {_cut(member.filename)}"
+    with archive.open(member) as file:
+        try:
+            shape, fortran, dtype = _array_header(file)
+        except (Exception, MemoryError):  # numpy evaluates a text, which fails in many ways
+            raise ModelFormatError(f"{what} has no header that can be read") from None
+        if dtype.kind not in "biuf":
+            raise ModelFormatError(f"{what} is not of numbers ({_cut(str(dtype))})")
+        left = member.file_size - file.tell()
+        if any(size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != left:
+            raise ModelFormatError(
+                f"{what} says that it has the shape {_cut(str(shape))} of {dtype}, but there are "
+                f"{left} bytes"
+            )
+        if member.filename == "about.npy" and left > MAX_ABOUT:
+            raise ModelFormatError(f"{what} has {left} bytes; expected at most {MAX_ABOUT}")
+        content = np.empty(left, dtype=np.uint8)
+        view, at = content.data, 0
+        reader: Any = file
+        while n := reader.readinto(view[at:]):  # its checksum is compared with the last bytes
+            at += n
+    if at != left:
+        raise ModelFormatError(f"{what} is cut short")
+    return content.view(dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _array_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    return np.lib.format.read_array_header_2_0(file)
+
+
+def _begins(start: bytes) -> str:
+    """Say what a file that is no archive may be, from its first bytes."""
+    if not start:
+        return "the file is empty"
+    if start == b"maxmargn":
+        return "it is a model file"
+    if start.startswith(b"\x1f\x8b"):
+        return "it is compressed with gzip"
+    return f"it begins with {start!r}"
+
+
+def _cut(text: str, most: int = 60) -> str:
+    """Return a text for a message, on one line and not long."""
+    shown = repr(text[: most + 1])
+    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
+def _apart(found: str, wanted: str) -> tuple[str, str]:
+    """Cut two long texts down to the items, parted by commas, in which they differ."""
+    if max(len(found), len(wanted)) <= 80:
+        return found, wanted
+    first, second = found.split(", "), wanted.split(", ")
+    own = [
+        ", ".join(item for item in a if item not in b)
+        for a, b in ((first, second), (second, first))
+    ]
+    return f"… {_cut(own[0], 120)} …", f"… {_cut(own[1], 120)} …"

@@ -55,6 +55,7 @@ class CutMachine(PrimalMachine):
             np.zeros(0),
         )
         self.alpha = np.zeros(0)
+        self.solved = True  # whether the last program over the planes was brought to its end
 
     def _set(
         self,
@@ -144,7 +145,8 @@ class CutMachine(PrimalMachine):
     def _read(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         example, indptr, indices = (
-            read_array(state, name).astype(np.int64) for name in ("example", "indptr", "indices")
+            read_array(state, name, kinds="iu").astype(np.int64)
+            for name in ("example", "indptr", "indices")
         )
         n = len(example)
         loss, alpha = read_array(state, "loss", n), read_array(state, "alpha", n)
@@ -202,7 +204,7 @@ class CutSolver(PrimalSolver):
         primal = engine.regularizer.penalty(engine.weights) + engine.C * hinge
         totals = PassTotals(primal - engine.bound, gain, result.oracle_calls)
         reason = f"no plane is violated by {self.epsilon:g}"
-        return Step("collect", totals, self.done(added), reason)
+        return Step("collect", totals, engine.solved and self.done(added), reason)
 
     def done(self, added: int) -> bool:
         """Whether a pass that found so many new planes was the last."""

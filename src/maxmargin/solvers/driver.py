@@ -7,7 +7,6 @@ certificate.
 
 from __future__ import annotations
 
-import itertools
 import math
 import numbers
 import os
@@ -22,7 +21,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from maxmargin._native import Engine, KernelProblem, Problem, PythonProblem, aligned_array
-from maxmargin.errors import ModelFormatError, NotCompatibleError
+from maxmargin.errors import (
+    CheckpointWarning,
+    ModelFormatError,
+    NotCompatibleError,
+    NothingLearnedError,
+)
+from maxmargin.io.atomic import check_target
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers.base import (
     Certificate,
@@ -37,10 +42,27 @@ from maxmargin.solvers.base import (
     relative_gap,
 )
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
+from maxmargin.solvers.ending import (
+    INTERRUPTED,
+    ending,
+    not_reached,
+    nothing_learned,
+    rounding_reason,
+    was_interrupted,
+)
 from maxmargin.solvers.interrupts import HeldInterrupt
 from maxmargin.solvers.ownership import one_at_a_time
 
-__all__ = ["Callback", "PassObserver", "SolveResult", "copy_weights", "model_weights", "solve"]
+__all__ = [
+    "Callback",
+    "PassObserver",
+    "SolveResult",
+    "copy_weights",
+    "make_certificate",
+    "model_weights",
+    "require_learned",
+    "solve",
+]
 
 #: Called after each pass with its record; a true answer ends the training.
 Callback = Callable[[PassRecord], object]
@@ -67,9 +89,16 @@ class PassObserver(Protocol):
 #: Counting non-zeros of more weights than this would cost a noticeable share of a pass.
 COUNTED_WEIGHTS = 1_000_000
 
-#: A certificate may exceed the tolerance by rounding of 4-byte weights; go on at most so often.
+#: A certificate may exceed the tolerance by rounding of the weights. Training goes on while the
+#: certificates become better. It ends after so many in a row, and this share of all passes, that
+#: brought none that is.
 #: (With a cost-to-move of β the gap is met at a w that lags behind; then as often as needed.)
 MAX_CONFIRMATIONS = 3
+NO_BETTER = 0.1
+#: A certificate is better if its gap is below this share of the best one.
+BETTER = 0.9
+#: Training ends after so many passes in a row that a solver calls stuck.
+MAX_STUCK = 5
 
 
 @dataclass
@@ -85,9 +114,10 @@ class SolveResult:
     history : History
         One record per pass.
     converged : bool
-        Whether the gap asked for (or the solver's own criterion) was reached.
+        Whether the certificate is within the gap asked for, or the solver's own criterion holds.
     stop_reason : str
-        Why training ended, in words.
+        Why training ended, in words: the limit that ended it, the solver's criterion if it holds,
+        and the certificate's gap if it is within the one asked for.
     n_passes : int
         Passes made, those before a resume included.
     engine : Machine
@@ -101,6 +131,11 @@ class SolveResult:
     stop_reason: str
     n_passes: int
     engine: Machine
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return was_interrupted(self.stop_reason)
 
 
 @one_at_a_time
@@ -143,7 +178,9 @@ def solve(
     max_passes : int
         Stop after so many passes.
     time_limit : float or None
-        Stop after so many seconds; the pass under way is cut short.
+        Stop after so many seconds of training, whatever they were spent on (the search for a step
+        size and the linear programs of hard margins included); the pass under way is cut short.
+        Callbacks and the final certificate are not counted.
     n_jobs : int
         Threads for passes at a fixed w. The result does not depend on it.
     verbose : int
@@ -154,7 +191,8 @@ def solve(
         Each is called with the `PassRecord` of every pass; a true answer ends the training. A
         `PassObserver` has its methods called instead.
     checkpoint : path-like or None
-        Where to save the run, every `checkpoint_seconds` and at the end.
+        Where to save the run, every `checkpoint_seconds` and at the end. If that fails (a full
+        disk), training goes on, and the last checkpoint that could be written stays.
     checkpoint_seconds : float
         Least time between two checkpoints.
     resume : bool
@@ -184,6 +222,8 @@ def solve(
     -----
     ConvergenceWarning
         If training ended before the gap was reached.
+    CheckpointWarning
+        Once, if a checkpoint could not be written.
     """
     C = _number("C", C, above=0.0)
     gap = _number("gap", gap, least=0.0)
@@ -201,6 +241,7 @@ def solve(
     solver.check_regularizer(regularizer)
 
     slow = isinstance(problem, PythonProblem)
+    begin = time.perf_counter()
     if engine is None:
         engine = solver.start(problem, C, regularizer, dtype == "float32" and not slow)
     else:
@@ -211,7 +252,9 @@ def solve(
         n_examples=problem.n_examples,
         rng=np.random.default_rng(_seed(random_state)),
         threads=n_jobs,
-        gap=gap,
+        # What passes find below the rounding of the weights does not mean much: then it is the
+        # certificate's turn, which also makes the weights anew.
+        gap=max(gap, 0.5 * float(np.finfo(engine.weights.dtype).eps)),
         slow_oracle=slow,
         dual=engine.dual(),
     )
@@ -223,6 +266,7 @@ def solve(
         verbose=verbose,
         time_limit=time_limit,
     )
+    run.seconds = time.perf_counter() - begin
     identity = {
         "n_examples": problem.n_examples,
         "n_weights": int(engine.weights.size),
@@ -242,43 +286,59 @@ def solve(
                 f"{os.fspath(checkpoint)}: the state of the run is damaged: {error}"
             ) from error
 
-    def save() -> None:
-        if checkpoint is not None:
-            save_checkpoint(checkpoint, engine, run.state(), identity)
+    if checkpoint is not None:
+        check_target(checkpoint)  # a wrong name is better told now than after the first pass
+    warned = False
 
-    for attempt in itertools.count(1):
+    def save() -> None:
+        nonlocal warned
+        if checkpoint is None:
+            return
+        try:
+            save_checkpoint(checkpoint, engine, run.state(), identity)
+        except OSError as error:  # a full disk must not cost the model
+            if not warned:
+                warned = True
+                warnings.warn(
+                    f"{os.fspath(checkpoint)}: the checkpoint could not be written "
+                    f"({error.strerror or error}); training goes on without it",
+                    CheckpointWarning,
+                    stacklevel=2,
+                )
+
+    smallest, idle, reached = math.inf, 0, 0
+    while True:
         run.loop(max_passes, save, checkpoint_seconds)
         # Before the certificate, which replaces the weights by rebuilt ones: a resumed run must
         # find exactly what an uninterrupted one would have had.
         with HeldInterrupt() as held:  # a model without its certificate is none
             save()
             primal, dual = engine.certify(n_jobs)
-        if held.came and run.reason != "interrupted":
+        if held.came and not run.interrupted:
             run.interrupt()
-        unsure = getattr(engine, "unsure", 0.0)
-        approximate = unsure > 1e-6 * max(primal / (C * problem.n_examples), 1e-12)
-        missed = _missed(engine, primal, dual)
-        certificate = Certificate(
-            primal, dual, C, problem.n_examples, approximate or missed is not None, missed
-        )
-        confirmed = certificate.gap <= gap or not run.by_gap
-        tired = attempt == MAX_CONFIRMATIONS and solver.nu == 0
-        if confirmed or tired or len(run.history) >= max_passes or run.reason == "interrupted":
+        certificate = make_certificate(engine, primal, dual, problem.n_examples)
+        given_up = run.own or run.interrupted or certificate.missed is not None
+        if certificate.gap <= gap or not run.by_gap or given_up:
+            break
+        # The last pass found the gap small enough; the certificate says that it is not.
+        if len(run.history) >= max_passes:
+            run.cause = f"max_passes = {max_passes}"
+            break
+        n_passes, idle = len(run.history), idle + 1
+        if certificate.gap < BETTER * smallest:
+            idle, reached = 0, n_passes
+        smallest = min(smallest, certificate.gap)
+        tired = idle >= MAX_CONFIRMATIONS and n_passes - reached >= NO_BETTER * n_passes
+        if tired and solver.nu == 0:
+            run.cause = rounding_reason(str(engine.weights.dtype), gap)
             break
         run.go_on(dual)
-    converged = run.converged and (confirmed or certificate.gap <= gap * (1 + 1e-3))
-    if certificate.missed is not None:  # whatever the gap says, it is not proven
-        if run.converged:
-            run.reason = f"{run.reason}, but argmax missed a better output"
-        converged = False
-        if warn:
-            _warn_missed(certificate)
-    elif warn and not converged and run.reason != "interrupted":
+    converged, reason = ending(certificate, gap, cause=run.cause, own=run.own)
+    if warn and not converged and (certificate.missed is not None or not run.interrupted):
         from maxmargin.errors import ConvergenceWarning
 
         warnings.warn(
-            f"training stopped before the gap was reached ({run.reason}): {certificate}; "
-            f"asked for was a gap of {gap:g}. Raise max_passes or time_limit, or ask for less",
+            not_reached(certificate, reason, gap),
             ConvergenceWarning,
             stacklevel=3,  # one_at_a_time stands between
         )
@@ -288,10 +348,59 @@ def solve(
         certificate,
         run.history,
         converged,
-        run.reason,
+        reason,
         len(run.history),
         engine,
     )
+
+
+def make_certificate(
+    engine: Machine, primal: float, dual: float, n_examples: int
+) -> Certificate:
+    """Return a certificate of what an engine has just computed from scratch.
+
+    Parameters
+    ----------
+    engine : Machine
+        The engine, which knows how sure its oracle was of the primal.
+    primal, dual : float
+        From `Machine.certify`, or the primal from `Machine.primal_of`.
+    n_examples : int
+        Number of examples.
+
+    Returns
+    -------
+    Certificate
+        Approximate where the oracle may have missed more than rounding.
+    """
+    unsure = getattr(engine, "unsure", 0.0)
+    approximate = unsure > 1e-6 * max(primal / (engine.C * n_examples), 1e-12)
+    missed = _missed(engine, primal, dual)
+    return Certificate(
+        primal, dual, engine.C, n_examples, approximate or missed is not None, missed
+    )
+
+
+def require_learned(result: SolveResult) -> None:
+    """Refuse a model that learned nothing: weights of zero that nothing shows to be the optimum.
+
+    Parameters
+    ----------
+    result : SolveResult
+        What `solve` gave.
+
+    Raises
+    ------
+    NothingLearnedError
+        If all weights are zero and training did not converge.
+    KeyboardInterrupt
+        If that is because of Ctrl-C.
+    """
+    if result.converged or np.any(result.engine.weights):
+        return
+    if result.interrupted:
+        raise KeyboardInterrupt
+    raise NothingLearnedError(nothing_learned(result.certificate, result.stop_reason))
 
 
 def _missed(engine: Machine, primal: float, dual: float) -> int | None:
@@ -303,16 +412,6 @@ def _missed(engine: Machine, primal: float, dual: float) -> int | None:
     if missed is None and dual > primal + 1e-6 * abs(primal) + 1e-12:
         return Certificate.UNKNOWN
     return missed
-
-
-def _warn_missed(certificate: Certificate) -> None:
-    from maxmargin.errors import ConvergenceWarning
-
-    warnings.warn(
-        f"training ended with a model of unknown quality: {certificate}",
-        ConvergenceWarning,
-        stacklevel=4,
-    )
 
 
 def copy_weights(engine: Machine) -> np.ndarray[Any, Any]:
@@ -372,9 +471,10 @@ class _Run:
         self.history = History()
         self.seconds = 0.0
         self.oracle_calls = 0
-        self.converged = False
         self.by_gap = False  # stopped because a pass at one w found the gap small enough
-        self.reason = ""
+        self.own = ""  # the solver's own criterion, once it holds
+        self.cause = ""  # what ended the passes otherwise
+        self.stuck = 0  # passes in a row that could not move
 
     def state(self) -> RunState:
         return RunState(
@@ -404,19 +504,22 @@ class _Run:
 
     def go_on(self, dual: float) -> None:
         """Continue after a certificate that was not good enough after all."""
-        self.converged = self.by_gap = False
+        self.by_gap = False
         self.context.dual = dual
 
     def loop(self, max_passes: int, save: Callable[[], None], save_seconds: float) -> None:
         saved = time.perf_counter()
-        while not self.converged:
+        while not (self.by_gap or self.own or self.cause):
             if len(self.history) >= max_passes:
-                self.reason = f"max_passes = {max_passes}"
+                self.cause = f"max_passes = {max_passes}"
                 return
             if self.time_limit is not None:
-                self.context.seconds_left = self.time_limit - self.seconds
-                if self.context.seconds_left <= 0:
-                    self.reason = f"time_limit = {self.time_limit:g} s"
+                left = self.time_limit - self.seconds
+                # The first pass always begins, however long it took to set things up: a history is
+                # never empty.
+                self.context.seconds_left = max(left, 1e-9)
+                if left <= 0 and len(self.history):
+                    self.cause = f"time_limit = {self.time_limit:g} s"
                     return
             for callback in self.callbacks:
                 if isinstance(callback, PassObserver):
@@ -435,9 +538,14 @@ class _Run:
                 self.interrupt()
                 return
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody pressed Ctrl-C."""
+        return self.cause == INTERRUPTED
+
     def interrupt(self) -> None:
         """Take note that somebody pressed Ctrl-C."""
-        self.reason = "interrupted"
+        self.cause = INTERRUPTED
         print("maxmargin: interrupted; finishing with the model so far", file=sys.stderr)
 
     def _pass(self) -> PassRecord:
@@ -493,13 +601,21 @@ class _Run:
         if hard and isinstance(self.engine, Engine):
             from maxmargin.solvers.separable import check_separable
 
-            check_separable(self.engine, record)
-        if record.gap <= context.gap:
-            self.converged = self.by_gap = True
-            self.reason = f"gap {record.gap:.3g} <= {context.gap:g}"
-        elif step.finished:
-            self.converged, self.reason = True, step.reason
+            begin = time.perf_counter()
+            left = None if self.time_limit is None else self.time_limit - self.seconds
+            check_separable(self.engine, record, left)
+            self.seconds += time.perf_counter() - begin
+        self.by_gap = record.gap <= context.gap
+        if step.finished:
+            self.own = step.reason
+        self.stuck = self.stuck + 1 if step.stuck else 0
+        if self.stuck >= MAX_STUCK and not (self.by_gap or self.own):
+            self.cause = f"no step raises the dual any more: rounding of {self._dtype} weights"
         return record
+
+    @property
+    def _dtype(self) -> str:
+        return str(self.engine.weights.dtype)
 
     def _ask_callbacks(self, record: PassRecord) -> bool:
         """Tell the callbacks of a pass; true if one of them wants to stop."""
@@ -510,10 +626,9 @@ class _Run:
             else callback(record)
             for callback in self.callbacks
         ]
-        if any(answers) and not self.converged:
-            self.reason = "stopped by a callback"
-            return True
-        return False
+        if any(answers) and not (self.by_gap or self.own or self.cause):
+            self.cause = "stopped by a callback"
+        return bool(any(answers))
 
     def mark_final(self, primal: float, dual: float) -> None:
         """Put the certified numbers into the last record."""

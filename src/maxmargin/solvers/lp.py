@@ -79,10 +79,14 @@ class LP(CutSolver):
         found = linprog(
             cost, A_ub=matrix, b_ub=-engine.loss, method=self.method, options=limit
         )
-        if found.status == 1:  # out of time: what there was
+        engine.solved = found.status != 1
+        if not engine.solved:  # out of time: what there was
             return np.asarray(engine.weights[engine.columns]), engine.alpha
         if found.status != 0:
-            raise ArithmeticError(f"HiGHS did not solve the linear program: {found.message}")
+            raise FloatingPointError(
+                f"HiGHS did not solve the linear program: {found.message}. Features of very large "
+                "size? Scale them"
+            )
         w = found.x[:d].copy()
         if not regularizer.nonnegative:
             w -= found.x[d : 2 * d]

@@ -112,10 +112,13 @@ class NSlack(Solver):
     ) -> bool:
         """Optimise the dual over all of S, from where it is; true if it was brought to its end.
 
-        While constraints are still violated by far more than ε, so far need it not go.
+        While constraints are still violated by far more than ε, so far need it not go. (Once none
+        enters any more it must, whatever the gap: else no w would ever be the last.)
         """
         end = self.tau * self.epsilon
-        target = max(end, self.ROUGH * total.gap / (engine.C * context.n_examples))
+        target = end
+        if total.added:
+            target = max(end, self.ROUGH * total.gap / (engine.C * context.n_examples))
         full = True  # most passes visit only blocks that were not solved when last seen
         for _ in range(self.most_passes):
             options = PassOptions(

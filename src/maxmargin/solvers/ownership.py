@@ -1,8 +1,8 @@
 """One training at a time for each machine.
 
-Native calls refuse a second caller while they last (``native/ownership.hpp``). A training is many of
-them: two that took turns on one machine would each count the other's steps as their own, and return
-weights that are not those of their certificate.
+Native calls refuse a second caller while they last (``native/ownership.hpp``). A training is many
+of them: two that took turns on one machine would each count the other's steps as their own, and
+return weights that are not those of their certificate.
 """
 
 from __future__ import annotations

@@ -73,13 +73,14 @@ class PrimalMachine:
         return self.primal.weights if self.shown is None else self.shown
 
     @contextmanager
-    def _shown(self) -> Iterator[None]:
-        """Put the model in the place of the last iterate for a moment."""
-        if self.shown is None:
+    def _shown(self, weights: NDArray[Any] | None = None) -> Iterator[None]:
+        """Put the model, or other weights, in the place of the last iterate for a moment."""
+        weights = self.shown if weights is None else weights
+        if weights is None:
             yield
             return
         last = self.primal.weights.copy()
-        self.primal.weights[:] = self.shown
+        self.primal.weights[:] = weights
         try:
             yield
         finally:
@@ -146,17 +147,21 @@ class PrimalMachine:
 
     def certify(self, threads: int = 1) -> tuple[float, float]:
         """Return the primal of `weights`, in 8-byte arithmetic, and the best bound."""
-        with self._shown():
+        return self.primal_of(self.weights, threads), self.bound
+
+    def primal_of(self, weights: NDArray[Any], threads: int = 1) -> float:
+        """Return the primal of any weights, in 8-byte arithmetic."""
+        with self._shown(weights):
             hinge = self.primal.exact_hinge(threads)
             self.unsure, self.missed = self.primal.unsure, None
             if not self.exact_oracle:
                 more, self.missed = self.missed_slacks(self.primal.slacks())
                 hinge += more
-        primal = self.regularizer.penalty(self.weights) + self.C * hinge
+        primal = self.regularizer.penalty(weights) + self.C * hinge
         if not self.exact_oracle and self.bound > primal * (1 + MISSED):
             # No primal is below the bound, which outputs that are not kept have proven.
             primal, self.missed = self.bound, Certificate.UNKNOWN
-        return primal, self.bound
+        return primal
 
     def size(self) -> dict[str, int]:
         """Return how much is kept."""
@@ -230,15 +235,17 @@ class PrimalSolver(Solver):
         machine.begin()
 
 
-def read_array(state: dict[str, Any], name: str, size: int | None = None) -> NDArray[np.float64]:
-    """Read an array of finite 8-byte numbers from a checkpoint."""
+def read_array(
+    state: dict[str, Any], name: str, size: int | None = None, *, kinds: str = "fiu"
+) -> NDArray[Any]:
+    """Read an array of finite 8-byte numbers, or of integers (kinds "iu"), from a checkpoint."""
     found = state.get(name)
     if (
         not isinstance(found, np.ndarray)
         or found.ndim != 1
-        or found.dtype.kind not in "fiu"
+        or found.dtype.kind not in kinds
         or (size is not None and len(found) != size)
         or not np.isfinite(found).all()
     ):
         raise ValueError(f"the checkpoint's array {name!r} is missing or damaged")
-    return found.astype(np.float64)
+    return found.astype(np.float64) if "f" in kinds else found

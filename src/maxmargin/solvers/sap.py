@@ -27,18 +27,21 @@ Schedules
 
 "paper" and "batch" stop on the gap, as all solvers do, or when ζ_i < ``theta`` for all examples
 (IV.17) and, which the paper leaves out, β has settled: else weights would be called zero that are
-not yet. Whatever the schedule, the model that is returned has β at its fixed point for the final α.
+not yet. The ζ_i that a pass meets are those of a moving w; when they are all small enough, one more
+round of oracle calls at a w that rests confirms them. Whatever the schedule, the model that is
+returned has β at its fixed point for the final α.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from maxmargin._native import Engine, PassOptions
 from maxmargin.regularizers import L2, ElasticNet, Regularizer
 from maxmargin.solvers.auto import AutoSchedule, check_choice, check_not_negative, check_whole
-from maxmargin.solvers.base import Context, Step
+from maxmargin.solvers.base import Context, PassTotals, Step
 
 __all__ = ["SAP"]
 
@@ -68,7 +71,8 @@ class SAP(AutoSchedule):
     theta : float
         ϑ: an example with ζ_i below it counts as solved (paper, batch).
     theta_inner : float
-        SMO stops at this violation (paper, batch).
+        SMO stops at this violation (paper, batch). It must be below ϑ, or ζ_i would stay above it;
+        where it is not, 0.1 ϑ takes its place.
     settled : float
         β has settled when no weight is further than this from where its fixed point has it.
     alpha_passes : int
@@ -109,6 +113,11 @@ class SAP(AutoSchedule):
         """Only the auto schedule keeps blocks in parts."""
         return self.schedule == "auto" and self.plain
 
+    @property
+    def smo_tolerance(self) -> float:
+        """The violation at which SMO stops: ``theta_inner``, if it is below ϑ."""
+        return self.theta_inner if self.theta_inner < self.theta else 0.1 * self.theta
+
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""
         return self.auto_init() if self.schedule == "auto" else {"alpha_passes": 0}
@@ -120,12 +129,13 @@ class SAP(AutoSchedule):
         batch = self.schedule == "batch"
         options = PassOptions(
             tau=0.0,
-            tau_inner=self.theta_inner,
+            tau_inner=self.smo_tolerance,
             prune=self.prune,  # V_i = {y : α_i(y) > 0}
             mu=self.mu,
             beta_steps=not batch,  # Algorithm 2, step 13
         )
         order = context.order(self.permute)
+        end = time.perf_counter() + (context.seconds_left or 0.0)
         # Algorithm 2, steps 7-12 and 14, for each example in turn
         result = engine.exact_pass(order, options, context.seconds_left)
         solved = result.psi_max < self.theta  # (IV.17)
@@ -134,6 +144,24 @@ class SAP(AutoSchedule):
             if solved or state["alpha_passes"] >= self.alpha_passes:
                 state["alpha_passes"] = 0
                 engine.beta_step()  # Algorithm 1, step 7
-        finished = solved and engine.unsettled() <= self.settled
+        if not solved or result.interrupted or engine.unsettled() > self.settled:
+            return Step("exact", result)
+        # Visits of which none has a ζ above ϑ leave w alone: then all were met at the same one.
+        look = PassOptions(
+            tau=self.theta,
+            tau_inner=self.smo_tolerance,
+            prune=self.prune,
+            mu=self.mu,
+            beta_steps=False,
+        )
+        left = None if context.seconds_left is None else max(end - time.perf_counter(), 0.0)
+        seen = engine.exact_pass(order, look, left)
+        totals = PassTotals(
+            seen.gap,
+            result.gain + seen.gain,
+            result.oracle_calls + seen.oracle_calls,
+            seen.interrupted,
+        )
+        finished = seen.psi_max < self.theta and not seen.interrupted
         reason = f"no zeta above theta = {self.theta:g}, and beta has settled"
-        return Step("exact", result, finished and not result.interrupted, reason)
+        return Step("exact", totals, finished, reason)

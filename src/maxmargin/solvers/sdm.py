@@ -45,7 +45,8 @@ class SDM(AutoSchedule):
     tau : float
         τ: an example whose violation ψ_i is not above it counts as solved (paper, basic).
     tau_inner : float
-        τ̃: SMO stops at this violation (paper, basic).
+        τ̃: SMO stops at this violation (paper, basic). It must be below τ, or blocks would be left
+        that count as not solved; where it is not, 0.6 τ (the paper's proportion) takes its place.
     kappa1 : int
         κ₁: passes of type I before the first of type II (paper).
     kappa2 : int
@@ -96,6 +97,11 @@ class SDM(AutoSchedule):
             return self.auto_step(engine, state, context)
         return self._paper(engine, state, context)
 
+    @property
+    def smo_tolerance(self) -> float:
+        """The τ̃ that is used: ``tau_inner``, if it is below τ."""
+        return self.tau_inner if self.tau_inner < self.tau else 0.6 * self.tau
+
     # ---- Algorithms 1 and 3 ------------------------------------------------------------------
 
     def _paper(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
@@ -107,18 +113,21 @@ class SDM(AutoSchedule):
         basic = self.schedule == "basic"
         options = PassOptions(
             tau=self.tau if state["get_max_y"] else 0.0,
-            tau_inner=self.tau_inner,
+            tau_inner=self.smo_tolerance,
             rounds=1000 if basic else 1,  # Algorithm 1 solves (4.1) completely
             prune=self.prune,  # line 23
         )
         order = context.order(self.permute)
-        finished, reason = False, ""
+        finished, stuck, reason = False, False, ""
         if state["get_max_y"]:  # type I, lines 8-17
             kind = "exact"
             result = engine.exact_pass(order, options, context.seconds_left)
-            if result.solved == 0:  # lines 28-29: nothing changed in the outer loop
+            stuck = result.solved == 0
+            if result.psi_max <= self.tau:
+                # Lines 11 and 28-29: no ψ_i was above τ, so that nothing changed in the outer loop
+                # and all of them were met at one w. That SMO made no step would not be enough.
                 finished, reason = True, f"no violation above tau = {self.tau:g}"
-            elif result.gain <= self.min_change * abs(context.dual):
+            elif self.min_change > 0 and result.gain <= self.min_change * abs(context.dual):
                 finished, reason = True, f"relative change of the dual below {self.min_change:g}"
             elif (
                 not basic and state["iter"] >= self.kappa1 and result.psi_cached_max > self.tau
@@ -134,4 +143,5 @@ class SDM(AutoSchedule):
             ):  # lines 37-39
                 state["get_max_y"] = True
         state["iter"] += 1  # line 41
-        return Step(kind, result, finished and not result.interrupted, reason)
+        done = not result.interrupted
+        return Step(kind, result, finished and done, reason, stuck and done)

@@ -26,7 +26,7 @@ ASK_AFTER = tuple(2**k for k in range(3, 20))
 MAX_PLANES = 20_000
 
 
-def check_separable(engine: Engine, record: PassRecord) -> None:
+def check_separable(engine: Engine, record: PassRecord, seconds: float | None = None) -> None:
     """Raise if the data cannot be separated.
 
     Parameters
@@ -35,6 +35,8 @@ def check_separable(engine: Engine, record: PassRecord) -> None:
         The engine of a hard-margin training.
     record : PassRecord
         The pass just made.
+    seconds : float or None
+        Time that is left; a linear program that takes longer is given up.
 
     Raises
     ------
@@ -48,13 +50,16 @@ def check_separable(engine: Engine, record: PassRecord) -> None:
     if mass > LONGEST * norm > 0:
         reason = f"every w that does is longer than {mass / norm:.3g}"
         raise NotSeparableError(_text(engine, reason))
-    if record.n_pass in ASK_AFTER and record.planes <= MAX_PLANES and not _feasible(engine):
+    if seconds is not None and seconds <= 0:
+        return
+    asked = record.n_pass in ASK_AFTER and record.planes <= MAX_PLANES
+    if asked and not _feasible(engine, seconds):
         reason = "the constraints found so far contradict each other"
         raise NotSeparableError(_text(engine, reason))
 
 
-def _feasible(engine: Engine) -> bool:
-    """Whether some w has all the margins found so far."""
+def _feasible(engine: Engine, seconds: float | None = None) -> bool:
+    """Whether some w has all the margins found so far, or time was up before that was known."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_matrix
 
@@ -63,7 +68,10 @@ def _feasible(engine: Engine) -> bool:
     rows = csr_matrix((values, places, indptr), shape=(len(loss), len(columns)))
     if len(columns) == 0:
         return not (loss > 0).any()
-    found = linprog(np.zeros(len(columns)), A_ub=-rows, b_ub=-loss, bounds=(None, None))
+    options = {} if seconds is None else {"time_limit": seconds}
+    found = linprog(
+        np.zeros(len(columns)), A_ub=-rows, b_ub=-loss, bounds=(None, None), options=options
+    )
     return bool(found.status != 2)  # 2: infeasible
 
 

@@ -38,7 +38,7 @@ from maxmargin._native import Problem, SubgradientOptions, aligned_array
 from maxmargin.regularizers import L2, L1Ball, Regularizer
 from maxmargin.solvers.auto import check_choice, check_whole
 from maxmargin.solvers.base import Context, PassTotals, Step
-from maxmargin.solvers.primal import PrimalMachine, PrimalSolver, read_array
+from maxmargin.solvers.primal import READ, PrimalMachine, PrimalSolver, read_array
 
 __all__ = ["Subgradient"]
 
@@ -94,10 +94,14 @@ class SubgradientMachine(PrimalMachine):
             self.weights[:] = averaged
 
     def _check_read(self) -> None:
-        """Refuse a mean plane, too, whose bound is above the primal."""
+        """Refuse a mean plane, too, whose bound is above the primal or above the stored one."""
         stored = self.bound
         self.offer(self.C * self.mean, self.C * self.mean_loss)
         super()._check_read()
+        if stored < self.bound * (1 - READ):
+            raise ValueError(
+                f"the checkpoint's bound is {stored:g}; its planes have {self.bound:g}"
+            )
         self.bound = stored
 
 
@@ -160,14 +164,14 @@ class Subgradient(PrimalSolver):
     def step(self, engine: SubgradientMachine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass over the examples."""
         n = context.n_examples
-        calls = 0
+        calls, begin, left = 0, time.perf_counter(), context.seconds_left
         if state["eta"] is None:
             state["eta"], calls = self._first_step(engine, context)
-            if state["eta"] is None:
-                return Step("exact", PassTotals(math.nan, 0.0, calls, interrupted=True))
+        if left is not None:
+            left = max(left - (time.perf_counter() - begin), 0.0)
         options = self._options(engine, state["eta"], n)
         result = engine.primal.subgradient_pass(
-            context.order(self.permute), options, float(state["done"]), context.seconds_left
+            context.order(self.permute), options, float(state["done"]), left
         )
         state["done"] += result.oracle_calls
         calls += result.oracle_calls
@@ -193,9 +197,15 @@ class Subgradient(PrimalSolver):
 
     #: Steps that are tried: η₀ times these, the best of them then times two and by two.
     TRIED: ClassVar[tuple[float, ...]] = tuple(4.0**k for k in range(-8, 1))
+    #: Where time is limited, the search may take this share of what is left.
+    SHARE: ClassVar[float] = 0.25
 
-    def _first_step(self, engine: SubgradientMachine, context: Context) -> tuple[float | None, int]:
-        """Return η₀, None if time is up, and the oracle calls that finding it took."""
+    def _first_step(self, engine: SubgradientMachine, context: Context) -> tuple[float, int]:
+        """Return η₀, and the oracle calls that finding it took.
+
+        With a time limit it is the best of those that there was time for, from the middle of the
+        grid outwards; if there was none for a single one, a step that is safe without a look.
+        """
         n = context.n_examples
         # 1/λ is the largest that makes sense with decay.
         ball = isinstance(engine.regularizer, L1Ball)
@@ -208,19 +218,21 @@ class Subgradient(PrimalSolver):
         sample = context.rng.permutation(n)[: n if whole else self.sample].astype(np.uint32)
         before = engine.primal.weights.copy()
         calls = 0
-        left = math.inf if context.seconds_left is None else context.seconds_left
+        left = math.inf if context.seconds_left is None else self.SHARE * context.seconds_left
         end = time.perf_counter() + left
         costs: dict[float, float] = {}
 
         def cost(eta: float) -> float:
             nonlocal calls
-            if eta in costs or eta > most or time.perf_counter() > end:
+            begin = time.perf_counter()
+            if eta in costs or eta > most or begin > end:
                 return costs.get(eta, math.inf)
             engine.write(before)
             options = self._options(engine, eta, n, average=False)
-            engine.primal.subgradient_pass(sample, options, 0.0, max(end - time.perf_counter(), 0))
-            calls += len(sample)
-            if time.perf_counter() > end:
+            limit = None if math.isinf(end) else max(end - begin, 0.0)
+            calls += engine.primal.subgradient_pass(sample, options, 0.0, limit).oracle_calls
+            now = time.perf_counter()
+            if now + (now - begin) > end:  # a look takes as long as the steps took
                 return math.inf
             calls += len(sample)
             loss = engine.primal.hinge_of(sample).hinge * n / len(sample)
@@ -228,8 +240,14 @@ class Subgradient(PrimalSolver):
             return costs[eta]
 
         try:
-            eta = min((most * share for share in self.TRIED), key=cost)
+            grid = [most * share for share in self.TRIED]
+            middle = len(grid) // 2
+            for k in sorted(range(len(grid)), key=lambda k: abs(k - middle)):
+                cost(grid[k])
+            eta = min(grid, key=cost)
             eta = min((eta, 2 * eta, eta / 2), key=cost)
         finally:
             engine.write(before)
-        return (None if time.perf_counter() > end else eta), calls
+        # C is how far one example can move w in the dual, where its multipliers sum to 1.
+        safe = grid[middle] if ball else min(engine.C, most)
+        return (eta if costs else safe), calls

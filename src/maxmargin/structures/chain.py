@@ -27,7 +27,10 @@ from maxmargin.features import (
     check_lengths,
     encode_labels,
 )
+from maxmargin.features.encode import label_list
 from maxmargin.features.template_encoder import TemplateEncoder
+from maxmargin.memory import require_memory
+from maxmargin.printable import quoted
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain_options import (
     allowed_mask,
@@ -226,7 +229,13 @@ class Chain(Structure):
         self.learn(X, Y)
 
     def prepare_problem(
-        self, X: Any, Y: Any, token_weight: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        Y: Any,
+        token_weight: Any = None,
+        sample_weight: Any = None,
+        *,
+        dtype: Any = "float32",
     ) -> PreparedProblem:
         """Learn the features and labels and make the training problem, reading X once.
 
@@ -234,13 +243,15 @@ class Chain(Structure):
         ----------
         X, Y, token_weight, sample_weight
             As for `make_problem`.
+        dtype : "float32" or "float64"
+            As which values of sparse features and weights of tokens are kept.
 
         Returns
         -------
         PreparedProblem
             The native problem, and its parts.
         """
-        batch, codes = self.learn(X, Y)
+        batch, codes = self.learn(X, Y, dtype)
         parts = self._parts(batch, codes, token_weight, sample_weight)
         problem = self._problem(batch, parts)
         features = self.encoder.identity()
@@ -308,7 +319,7 @@ class Chain(Structure):
     def _problem(self, batch: EncodedBatch, parts: dict[str, Any]) -> _native.Problem:
         if self._kernel is None:
             return _native.ChainProblem(**parts)
-        kept = ("n_labels", "labels", "token_weight", "cost", "example_weight")
+        kept = ("n_labels", "labels", "token_weight", "token_weight64", "cost", "example_weight")
         problem = KernelProblem(batch, self._kernel, **{name: parts[name] for name in kept})
         self._n_kernel_tokens = problem.tokens.n_tokens
         return problem
@@ -318,7 +329,9 @@ class Chain(Structure):
         self._require_prepared()
         return self.encoder.transform(X if self._kernel is None else token_numbers(X, self._kernel))
 
-    def learn(self, X: Any, Y: Any) -> tuple[EncodedBatch, NDArray[np.int32]]:
+    def learn(
+        self, X: Any, Y: Any, dtype: Any = "float32"
+    ) -> tuple[EncodedBatch, NDArray[np.int32]]:
         """Learn the features of X and the labels of Y, and encode both.
 
         Parameters
@@ -327,6 +340,8 @@ class Chain(Structure):
             The training inputs.
         Y : list of label sequences or LabelCodes
             Their labels.
+        dtype : "float32" or "float64"
+            As which values of sparse features are kept, here and later.
 
         Returns
         -------
@@ -362,6 +377,7 @@ class Chain(Structure):
         cost = cost_matrix(self.loss_spec, classes)
         mask = allowed_mask(self.allowed, classes)
         encoder = self.encoder.fresh()
+        encoder.double = str(dtype) == "float64"
         batch = encoder.fit_transform(X if kernel is None else token_numbers(X, kernel))
         if kernel is not None:
             if batch.n_pair:
@@ -437,25 +453,50 @@ class Chain(Structure):
         sample_weight: Any = None,
     ) -> dict[str, Any]:
         """Arguments of a native ChainProblem."""
-        dense = batch.dense
+        if codes is not None:
+            self._require_trainable(batch)
+        dense, values = batch.dense, batch.values
         single = dense is not None and dense.dtype == np.float32
+        narrow = values is not None and values.dtype == np.float32
+        factor = token_weights(token_weight, batch.lengths)
+        double = self.encoder.double
         return {
             "n_labels": self.n_labels,
             "n_sparse": batch.n_sparse,
             "offsets": batch.offsets,
             "indptr": batch.indptr,
             "indices": batch.indices,
-            "values": batch.values,
+            "values": values if narrow else None,
+            "values64": None if narrow else values,
             "dense32": dense if single else None,
             "dense64": None if single else dense,
             "labels": codes,
-            "token_weight": token_weights(token_weight, batch.lengths),
+            "token_weight": None if double or factor is None else factor.astype(np.float32),
+            "token_weight64": factor if double else None,
             "cost": self._cost,
             "example_weight": sequence_weights(sample_weight, batch.n_sequences),
             "n_pair": batch.n_pair,
             "pair_indptr": batch.pair_indptr,
             "pair_indices": batch.pair_indices,
         }
+
+    def _require_trainable(self, batch: EncodedBatch) -> None:
+        """Refuse a sequence whose tables do not fit, before the system ends the process."""
+        lengths = batch.lengths
+        i = int(np.argmax(lengths))
+        n, begin = int(lengths[i]), int(batch.offsets[i])
+        padded = _native.padded_labels(self.n_labels, True)
+        # Scores and forward scores with room to grow, the transitions into each token where they
+        # differ, codes and cells of a plane, and twice the features of its tokens.
+        a_token = 10 * padded + 64 + (4 * padded * self.n_labels if batch.n_pair else 0)
+        features = 0 if batch.indptr is None else int(batch.indptr[begin + n] - batch.indptr[begin])
+        needed = n * a_token + 8 * features
+        if needed > 1_000_000:  # of less, no system runs short
+            require_memory(
+                f"training on sequence {i}, of {n} tokens and {self.n_labels} labels,",
+                needed,
+                advice="cut it into shorter sequences",
+            )
 
     # --- sizes -----------------------------------------------------------------------------------
 
@@ -778,9 +819,7 @@ class Chain(Structure):
         get = self._codes.get
         if isinstance(Y, LabelCodes):
             return np.array([get(name, -1) for name in Y.names], dtype=np.int32)[Y.codes]
-        labels = itertools.chain.from_iterable(
-            y.tolist() if isinstance(y, np.ndarray) else y for y in Y
-        )
+        labels = itertools.chain.from_iterable(map(label_list, Y))
         return np.fromiter((get(label, -1) for label in labels), dtype=np.int32)
 
     def _masks(self) -> tuple[Any, Any, Any]:
@@ -849,7 +888,9 @@ class Chain(Structure):
             raise ValueError(f"y has {len(truth)} labels and y_hat {len(labels)}; expected as many")
         if (labels < 0).any():
             t = int(np.argmax(labels < 0))
-            raise ValueError(f"y_hat has the label {y_hat[t]!r} at token {t}, which is not known")
+            raise ValueError(
+                f"y_hat has the label {quoted(y_hat[t])} at token {t}, which is not known"
+            )
         unknown = truth < 0
         if self._cost is None:
             return float(np.sum(truth != labels))

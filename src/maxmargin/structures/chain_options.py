@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin._native import MAX_VALUE
+from maxmargin.printable import quoted
 from maxmargin.structures.adapter import real_number
 
 __all__ = ["allowed_mask", "cost_matrix", "explicit_labels", "sequence_weights", "token_weights"]
@@ -24,9 +26,11 @@ def explicit_labels(labels: Any) -> dict[Any, int]:
     for given in listed:
         label = given.item() if isinstance(given, np.generic) else given
         if not isinstance(label, Hashable):
-            raise TypeError(f"labels has the entry {label!r}, which cannot be hashed")
+            raise TypeError(f"labels has the entry {quoted(label)}, which cannot be hashed")
         if label in result:
-            raise ValueError(f"labels has the entry {label!r} twice; expected each label once")
+            raise ValueError(
+                f"labels has the entry {quoted(label)} twice; expected each label once"
+            )
         result[label] = len(result)
     return result
 
@@ -46,11 +50,11 @@ def cost_matrix(loss: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None
         place = {label: k for k, label in enumerate(classes)}
         for pair, value in loss.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
-                raise ValueError(f"loss has the key {pair!r}; expected pairs (truth, label)")
+                raise ValueError(f"loss has the key {quoted(pair)}; expected pairs (truth, label)")
             for label in pair:
                 if label not in place:
                     raise ValueError(
-                        f"loss has a cost of {pair!r}, but there is no label {label!r}"
+                        f"loss has a cost of {quoted(pair)}, but there is no label {quoted(label)}"
                     )
             number = real_number(value)
             if number is None:
@@ -69,13 +73,14 @@ def cost_matrix(loss: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None
                 f"loss has the shape {cost.shape}; expected ({L}, {L}) for the labels "
                 f"{_shown(classes)}"
             )
-    wrong = ~np.isfinite(cost) | (cost < 0)
+    wrong = ~((cost >= 0) & (cost <= MAX_VALUE))
     np.fill_diagonal(wrong, np.diag(cost) != 0)
     if wrong.any():
         a, b = (int(k) for k in np.argwhere(wrong)[0])
-        expected = "0 for the truth itself" if a == b else "a finite number that is not negative"
+        expected = "0 for the truth itself" if a == b else "a number from 0 to 1e12"
         raise ValueError(
-            f"the loss of label {classes[b]!r} where {classes[a]!r} is the truth is {cost[a, b]}; "
+            f"the loss of label {quoted(classes[b])} where {quoted(classes[a])} is the truth is "
+            f"{cost[a, b]}; "
             f"expected {expected}"
         )
     return cost
@@ -126,7 +131,7 @@ def _require_scheme(label: Any, scheme: str, prefixes: str) -> None:
     if not good:
         forms = ", ".join(f"{p}-..." for p in prefixes)
         raise ValueError(
-            f'the label {label!r} does not follow allowed="{scheme}"; expected O, {forms}'
+            f'the label {quoted(label)} does not follow allowed="{scheme}"; expected O, {forms}'
         )
 
 
@@ -150,8 +155,8 @@ _SCHEMES: dict[str, tuple[str, Callable[[str | None, str | None], bool]]] = {
 }
 
 
-def token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.float32] | None:
-    """Return the weights of all tokens one after the other, checked."""
+def token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Return the weights of all tokens one after the other, checked: each fits a 4-byte float."""
     if token_weight is None:
         return None
     try:
@@ -169,18 +174,16 @@ def token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.f
                 "one number for each token"
             )
     flat = np.concatenate(rows)
-    with np.errstate(over="ignore"):  # what does not fit is found and named below
-        weights = flat.astype(np.float32)
-    wrong = ~np.isfinite(weights) | (weights < 0)
+    wrong = ~((flat >= 0) & (flat <= MAX_VALUE))
     if wrong.any():
         k = int(np.argmax(wrong))
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         i = int(np.searchsorted(offsets, k, side="right")) - 1
         raise ValueError(
             f"token_weight of sequence {i}, token {k - int(offsets[i])} is {flat[k]}; expected a "
-            "finite number that is not negative"
+            "number from 0 to 1e12"
         )
-    return weights
+    return flat
 
 
 def sequence_weights(sample_weight: Any, n_sequences: int) -> NDArray[np.float64] | None:
@@ -196,12 +199,12 @@ def sequence_weights(sample_weight: Any, n_sequences: int) -> NDArray[np.float64
             f"sample_weight has the shape {weights.shape}; expected ({n_sequences},), one number "
             "for each sequence"
         )
-    wrong = ~((weights >= 0) & (weights <= 1e30))
+    wrong = ~((weights >= 0) & (weights <= MAX_VALUE))
     if wrong.any():
         i = int(np.argmax(wrong))
         raise ValueError(
-            f"sample_weight of sequence {i} is {weights[i]}; expected a finite number that is not "
-            "negative (and not above 1e30)"
+            f"sample_weight of sequence {i} is {weights[i]}; expected a number from 0 to "
+            "1e12"
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for all sequences; expected one above zero")

@@ -453,10 +453,12 @@ def _own_features(
 def _features(tokens: EncodedBatch) -> dict[str, Any]:
     """Arguments of a native FeatureKernel."""
     dense = None if tokens.dense is None else tokens.dense.astype(np.float64, copy=False)
+    narrow = tokens.values is not None and tokens.values.dtype == np.float32
     return {
         "indptr": tokens.indptr,
         "indices": tokens.indices,
-        "values": tokens.values,
+        "values": tokens.values if narrow else None,
+        "values64": None if narrow else tokens.values,
         "dense": dense,
     }
 
