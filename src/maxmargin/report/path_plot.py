@@ -17,7 +17,7 @@ from maxmargin.report.files import save_picture
 from maxmargin.report.svg import INK, svg_text
 
 if TYPE_CHECKING:
-    from maxmargin.path import Path
+    from maxmargin.selection.path import Path
 
 __all__ = ["draw_path", "plot_path"]
 
