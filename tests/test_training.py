@@ -380,7 +380,7 @@ def test_a_warm_start_saves_work():
     problem = chain.encoded_problem(data.batch, data.codes)
     first = fit(chain, problem, 0.3, TIGHT)
     calls = first.result.history[-1].oracle_calls
-    again = fit(chain, problem, 0.3, TIGHT, engine=first.result.engine)
+    again = fit(chain, problem, 0.3, TIGHT, machine=first.result.engine)
     assert again.result.history[-1].oracle_calls < calls / 2
     assert again.certificate.gap <= TIGHT.gap
 
