@@ -150,7 +150,7 @@ def one_by_one(dates: Dates) -> Dates:
 
 def read(train: Dates, test: Dates, whole: bool) -> Reading:
     """Train a model on some dates and read others with it."""
-    from maxmargin import SequenceTagger
+    from maxmargin.estimators import SequenceTagger
 
     if not whole:
         train, test = one_by_one(train), one_by_one(test)

@@ -9,7 +9,7 @@ from maxmargin.cli.training_options import regularizer_of, solver_of
 
 if TYPE_CHECKING:
     from maxmargin.regularizers import Regularizer
-    from maxmargin.solvers.base import Certificate
+    from maxmargin.solvers import Certificate
     from maxmargin.structures.chain import Chain
 
 __all__ = ["save_model"]

@@ -10,8 +10,7 @@ from typing import Any
 
 from maxmargin.comparing.records import MEASURES, check_measure
 from maxmargin.regularizers import Regularizer
-from maxmargin.solvers import Solver, make_solver
-from maxmargin.solvers.base import Certificate
+from maxmargin.solvers import Certificate, Solver, make_solver
 
 __all__ = ["checked_targets", "common_formulation", "labelled", "refusal_of"]
 

@@ -23,8 +23,8 @@ from maxmargin.comparing.comparison import Comparison
 from maxmargin.comparing.records import Point, Reference, Run, measure_of
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import Regularizer, make_regularizer
-from maxmargin.solvers import SDM, Solver, solve
-from maxmargin.solvers.base import Certificate, Machine, PassRecord
+from maxmargin.solvers import SDM, Certificate, PassRecord, Solver, solve
+from maxmargin.solvers.base import Machine
 
 if TYPE_CHECKING:
     from maxmargin._native import Problem

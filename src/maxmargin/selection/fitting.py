@@ -14,8 +14,8 @@ from maxmargin.memory import require_memory
 from maxmargin.metrics import TagReport
 from maxmargin.selection.encoded import Encoded
 from maxmargin.selection.validation import Validation, main_score, report_of
-from maxmargin.solvers import SolveResult, make_solver, solve
-from maxmargin.solvers.base import Certificate, Machine
+from maxmargin.solvers import Certificate, SolveResult, make_solver, solve
+from maxmargin.solvers.base import Machine
 from maxmargin.solvers.driver import make_certificate, require_learned
 from maxmargin.solvers.ending import best_pass_reason
 

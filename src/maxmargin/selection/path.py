@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from maxmargin.metrics import TagReport
-    from maxmargin.solvers.base import Certificate, Machine
+    from maxmargin.solvers import Certificate
+    from maxmargin.solvers.base import Machine
     from maxmargin.structures.chain import Chain
 
 __all__ = [

@@ -9,7 +9,8 @@ import numpy as np
 
 from maxmargin.metrics import TagReport, evaluate_codes
 from maxmargin.selection.encoded import Encoded
-from maxmargin.solvers.base import Machine, PassRecord
+from maxmargin.solvers import PassRecord
+from maxmargin.solvers.base import Machine
 from maxmargin.solvers.driver import copy_weights
 
 if TYPE_CHECKING:
