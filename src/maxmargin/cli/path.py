@@ -192,7 +192,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse what cannot work before any work is done."""
+    """Refuse options that do not go together, before any file is read."""
     import os
 
     from maxmargin.report.endings import picture_format

@@ -8,10 +8,10 @@ __all__ = ["peak_rss_mb"]
 
 
 def peak_rss_mb() -> float | None:
-    """Return the most memory that this process had so far, in MB; None where nobody knows."""
+    """Return the most memory that this process had so far, in MB; None where it is unknown."""
     try:
         import resource
-    except ImportError:  # not on every platform
+    except ImportError:  # the module exists on Unix only
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1e6 if sys.platform == "darwin" else 1e3)

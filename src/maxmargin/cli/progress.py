@@ -1,4 +1,4 @@
-"""The live line on standard error while a model is trained; nothing where it is no terminal."""
+"""A line on standard error that shows how far training is; only written to a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Progress:
     label : str
         What the line begins with.
     stream : file
-        Where it is written; nothing is if that is no terminal.
+        Where it is written, if that is a terminal.
     """
 
     def __init__(self, gap: float, label: str = "", stream: TextIO | None = None) -> None:
@@ -72,7 +72,7 @@ class Progress:
 
 
 def time_left(records: Sequence[PassRecord], gap: float) -> float:
-    """Estimate the seconds until a gap is reached: convergence is about linear in the logarithm.
+    """Estimate the seconds until a gap is reached, taking its logarithm for linear in time.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def time_left(records: Sequence[PassRecord], gap: float) -> float:
     Returns
     -------
     float
-        NaN if it cannot be told.
+        NaN if it cannot be estimated.
     """
     known = [(r.seconds, r.gap) for r in records if math.isfinite(r.gap) and r.gap > 0]
     if len(known) < 2 or gap <= 0:

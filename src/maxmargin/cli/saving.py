@@ -56,7 +56,7 @@ def save_model(
 
 
 def _written_solver(options: argparse.Namespace) -> Any:
-    """Return the solver as one would write it in Python: its name, if that says everything."""
+    """Return the solver as a parameter of the tagger: its name if it has no other options."""
     if options.slack is None and options.rescale is None:
         return options.solver
     return solver_of(options)
@@ -68,7 +68,7 @@ def _trained_with(
     """Return the regulariser of the model that is saved."""
     from maxmargin.regularizers import Selected
 
-    if summary["debiased"]:  # what was selected first is part of the objective
+    if summary["debiased"]:  # the re-fit keeps the weights that were not selected at zero
         return Selected(weights)
     trained = argparse.Namespace(**vars(options))
     trained.l1_ratio = summary["l1_ratio"]

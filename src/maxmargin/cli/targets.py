@@ -37,7 +37,7 @@ def check_targets(
             mode = stat.S_IFREG
         if stat.S_ISDIR(mode):
             raise ValueError(f"{name}: is a directory; expected a file for the {what}")
-        if not stat.S_ISREG(mode):  # which would be replaced by a file
+        if not stat.S_ISREG(mode):  # a device or a pipe, which writing would replace by a file
             raise ValueError(f"{name}: is no regular file; expected one for the {what}")
         # Not Path.resolve, which raises a RuntimeError where symbolic links go in a circle.
         target = os.path.realpath(name)

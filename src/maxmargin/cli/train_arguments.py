@@ -114,7 +114,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Refuse what cannot work before any work is done."""
+    """Refuse options that do not go together, before any file is read."""
     if options.model is None and options.cv is None:
         raise ValueError("-m MODEL is missing: where shall the model be written?")
     if options.grid is not None and options.valid is None and options.cv is None:

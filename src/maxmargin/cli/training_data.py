@@ -53,7 +53,7 @@ class Learned(NamedTuple):
     chain: Chain
     train: Encoded
     valid: Encoded | None
-    weights: Any  # of the sequences; None: all the same
+    weights: Any  # a factor of C for each sequence; None: 1 for all
 
 
 def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -> Learned:

@@ -16,7 +16,7 @@ __all__ = ["add_features", "add_solving", "fit_options_of", "regularizer_of", "s
 
 
 def add_features(parser: argparse.ArgumentParser) -> None:
-    """Add the options that tell which features tokens get, and which labels may follow."""
+    """Add the options for the features of tokens and for the allowed sequences of labels."""
     parser.add_argument(
         "--template",
         metavar="NAME",
@@ -103,7 +103,10 @@ def solver_of(options: argparse.Namespace) -> Solver:
 
 
 def regularizer_of(options: argparse.Namespace) -> Regularizer | None:
-    """Return what ``--l1-ratio`` and ``--l1-ball`` say, where a command has them; None is L2."""
+    """Return the regulariser of ``--l1-ratio`` and ``--l1-ball``; None is L2.
+
+    A command that does not have these options trains with L2.
+    """
     from maxmargin.regularizers import L1, ElasticNet, L1Ball
 
     ratio, radius = getattr(options, "l1_ratio", 0.0), getattr(options, "l1_ball", None)
@@ -115,12 +118,13 @@ def regularizer_of(options: argparse.Namespace) -> Regularizer | None:
 
 
 def fit_options_of(options: argparse.Namespace) -> FitOptions:
-    """Return how to train, as the options of `add_solving` and further ones say.
+    """Return the options of the command as those of a training.
 
     Parameters
     ----------
     options : argparse.Namespace
-        Without ``l1_ratio`` and ``checkpoint``, the regulariser is L2 and nothing is saved.
+        With those of `add_solving`. Where a command has no ``l1_ratio`` and ``checkpoint``, the
+        regulariser is L2 and nothing is saved.
 
     Returns
     -------

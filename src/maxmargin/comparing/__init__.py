@@ -1,4 +1,4 @@
-"""Comparisons of solvers: one problem, one optimum, the clock stopped while they are looked at.
+"""Comparisons of solvers on one problem, by their distance to a common optimum.
 
 - `run`: `maxmargin.compare`, which runs the solvers
 - `arguments`: its arguments, checked

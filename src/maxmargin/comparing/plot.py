@@ -2,7 +2,7 @@
 
 Above, how far each dual is below the optimum; below, where test errors were recorded, the test
 error; on the left against training time, on the right against oracle calls. All axes are
-logarithmic, but that of test errors some of which are zero.
+logarithmic, except that of test errors if one of them is zero.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["FORMATS", "draw_runs", "plot_runs"]
 #: The endings of files that can be written.
 FORMATS = ("png", "svg", "pdf")
 
-#: A dual at or above the reference has no place on a logarithmic axis: it lies on this line.
+#: A dual at or above the reference, which a logarithmic axis cannot show, is drawn at this height.
 FLOOR = 1e-6
 
 ACROSS = {"seconds": "training time in seconds", "oracle_calls": "oracle calls"}
@@ -35,7 +35,7 @@ UP = {"dual": "dual below the optimum, relative", "test_error": "test error"}
 PANEL = (5.2, 3.6)  # inches
 FEW_DECADES = 100.0  # from one end of the axis to the other
 MARKED = 40  # a run with at most so many points has a mark at each
-STYLES = ("-", "--", "-.", ":")  # printed in grey, lines can still be told apart
+STYLES = ("-", "--", "-.", ":")  # lines differ in grey print, too
 
 
 def plot_runs(

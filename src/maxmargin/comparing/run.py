@@ -177,7 +177,7 @@ def compare(
         )
         if result.interrupted:
             break
-        del result  # with its engine, before the next run makes its own
+        del result  # frees the memory of its machine before the next run needs its own
     return Comparison(
         C=float(C),
         regularizer=str(regularizer),

@@ -112,7 +112,7 @@ def draw_path(path: Path | Sequence[dict[str, Any]], chosen: int | None = None) 
 
 
 class _Axes:
-    """From numbers to places; both axes are a little longer than what is on them."""
+    """Places of numbers in the picture; both axes end at the round number beyond the data."""
 
     def __init__(self, table: Sequence[dict[str, Any]]) -> None:
         counts = [math.log10(max(row["n_nonzero"], 1)) for row in table]
