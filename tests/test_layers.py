@@ -186,7 +186,7 @@ def test_the_graph_is_that_of_the_package():
     assert ("selection.grid", "selection.fitting") in kinds["module"]
     assert ("comparing.run", "solvers") in kinds["module"]
     assert ("cli.train_steps", "selection") in kinds["function"]
-    assert ("cli.train_steps", "cli.progress") in kinds["types"]
+    assert ("cli.train_steps", "cli.training_data") in kinds["types"]
     assert {one.importer for one in IMPORTS} <= modules_of(SOURCE).keys()
     assert "" not in {one.imported for one in IMPORTS}  # names come from where they are defined
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from maxmargin.cli.console import flush, say
 from maxmargin.cli.options import add_reading, add_threads, number
 from maxmargin.cli.peak_memory import peak_rss_mb
+from maxmargin.cli.progress import Progress
 from maxmargin.cli.saving import save_model
 from maxmargin.cli.targets import check_targets
 from maxmargin.cli.training_data import learn_features, read_training
@@ -22,7 +23,6 @@ from maxmargin.cli.training_options import (
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
-    from maxmargin.cli.progress import Progress
     from maxmargin.selection import Path, PathPoint
 
 __all__ = ["configure", "run"]
@@ -219,8 +219,6 @@ class _Table:
 
     def callbacks(self, ratio: float, C: float) -> list[Any]:
         """Return the callbacks of a training."""
-        from maxmargin.cli.progress import Progress
-
         if self._options.quiet:
             return []
         self._line = Progress(self._options.gap, f"l1_ratio={ratio:g} C={C:g}: ")

@@ -11,10 +11,10 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import note, say
+from maxmargin.cli.progress import Progress
 from maxmargin.cli.train_summary import score_in_words
 
 if TYPE_CHECKING:
-    from maxmargin.cli.progress import Progress
     from maxmargin.cli.training_data import Learned
     from maxmargin.selection import FitOptions, Outcome
 
@@ -42,7 +42,6 @@ def train_grid(
     list of Outcome
         The models, in the order of ascending C.
     """
-    from maxmargin.cli.progress import Progress
     from maxmargin.selection import fit_grid
 
     lines: list[Progress] = []
@@ -88,7 +87,6 @@ def search_size(
     learned: Learned, fit_options: FitOptions, options: argparse.Namespace
 ) -> Outcome:
     """Find the model of ``--nonzeros``; the parameters are those of `train_grid`."""
-    from maxmargin.cli.progress import Progress
     from maxmargin.selection import search_nonzeros
 
     lines: list[Progress] = []
@@ -120,7 +118,6 @@ def refit_selected(
     learned: Learned, sparse: Outcome, fit_options: FitOptions, options: argparse.Namespace
 ) -> Outcome:
     """Train once more on what a sparse model selected, as ``--debias`` says."""
-    from maxmargin.cli.progress import Progress
     from maxmargin.selection import debias
 
     lines = [] if options.quiet else [Progress(options.gap, "debias: ")]
