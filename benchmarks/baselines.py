@@ -1,7 +1,7 @@
 """Two classical taggers to stand beside structural SVMs: an HMM and the averaged perceptron.
 
 Both are a few lines of NumPy on encoded data, for small corpora. Codes and offsets are those of
-`maxmargin.training.Encoded`: the sequences lie one after the other.
+`maxmargin.selection.Encoded`: the sequences lie one after the other.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.columns import read_columns
 from maxmargin.metrics import evaluate_codes
+from maxmargin.selection import folds
 from maxmargin.solvers import solve
 from maxmargin.structures import Chain
-from maxmargin.training import folds
 
 #: As the built-in "ner", but nothing further away than a neighbour.
 TEMPLATE = r"""

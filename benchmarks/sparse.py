@@ -34,13 +34,12 @@ from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.columns import read_columns
 from maxmargin.io.tagger_file import save_tagger
-from maxmargin.path import debias, search_nonzeros
 from maxmargin.regularizers import Regularizer
+from maxmargin.selection import Encoded, FitOptions, debias, search_nonzeros
 from maxmargin.solvers import Solver
 from maxmargin.solvers.base import Context
 from maxmargin.solvers.driver import copy_weights
 from maxmargin.structures import Chain
-from maxmargin.training import Encoded, FitOptions
 
 #: Task -> (folder, template, label column).
 TASKS = {

@@ -32,7 +32,6 @@ LONG = {
     "native/test_slack_oracle.py",
     "native/test_state.py",
     "native/test_words.py",
-    "report/test_compare_plot.py",
     "solvers/test_bcfw.py",
     "solvers/test_checkpoint.py",
     "solvers/test_elastic_net.py",
@@ -46,6 +45,7 @@ LONG = {
     "structures/test_check.py",
     "structures/test_kernels.py",
     "tests/test_compare.py",
+    "tests/test_compare_plot.py",
     "tools/test_fuzz.py",
 }
 

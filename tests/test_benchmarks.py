@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from maxmargin import Chain
-from maxmargin.comparison import Comparison, Point, Reference, Run
+from maxmargin.comparing import Comparison, Point, Reference, Run
 from maxmargin.solvers import solve
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"

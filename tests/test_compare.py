@@ -14,8 +14,7 @@ import pytest
 
 import maxmargin
 from maxmargin import SAP, SDM, Chain, ElasticNet, L1Ball, Subgradient
-from maxmargin.compare import compare
-from maxmargin.comparison import Comparison, Point, Reference, Run
+from maxmargin.comparing import Comparison, Point, Reference, Run, compare
 from maxmargin.errors import FileFormatError
 from maxmargin.solvers import SOLVERS, Solver, driver, solve
 from maxmargin.solvers.base import Certificate
@@ -428,8 +427,8 @@ def test_the_function_is_public_whoever_imports_what_first() -> None:
     assert callable(maxmargin.compare)
     program = (
         "import maxmargin, sys\n"
-        "assert 'maxmargin.compare' not in sys.modules\n"  # lazily
-        "import maxmargin.compare\n"
+        "assert 'maxmargin.comparing' not in sys.modules\n"  # lazily
+        "import maxmargin.comparing.run\n"
         "try:\n"
         "    maxmargin.compare(None, ['nothing'], C=1.0)\n"
         "except ValueError as error:\n"

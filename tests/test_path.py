@@ -8,23 +8,29 @@ import itertools
 import numpy as np
 import pytest
 
-from maxmargin import L2, ElasticNet, path
+from maxmargin import L2, ElasticNet
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.columns import parse_columns
-from maxmargin.path import (
+from maxmargin.selection import (
     RATIOS,
+    Encoded,
+    FitOptions,
     Path,
     PathPoint,
     debias,
+    fit,
+    main_score,
+    nonzeros,
     path_points,
+    refit,
     regularization_path,
+    report_of,
     search_nonzeros,
 )
 from maxmargin.solvers import Certificate
 from maxmargin.structures import Chain
-from maxmargin.training import Encoded, FitOptions, fit, main_score, report_of
 
 OPTIONS = FitOptions(gap=0.005, dtype="float64", max_passes=3000)
 C = 0.5
@@ -78,9 +84,9 @@ def test_points():
 def test_warm_equals_cold(order):
     chain, data, valid = prepared()
     points = path_points((0.9, 0.7, 0.4, 0.1, 0.0)[::order], [C])
-    told = []
-    made = regularization_path(chain, data, points, OPTIONS, valid=valid, told=told.append)
-    assert told == made.points
+    seen = []
+    made = regularization_path(chain, data, points, OPTIONS, valid=valid, on_point=seen.append)
+    assert seen == made.points
     assert [(p.l1_ratio, p.C) for p in made.points] == points
     for k, point in enumerate(made.points):
         net = ElasticNet(l1_ratio=point.l1_ratio)
@@ -238,16 +244,16 @@ def test_table():
 @pytest.mark.parametrize("n", [22, 40, 80])
 def test_search_keeps_the_bound(n):
     chain, data, valid = prepared()
-    told = []
+    trainings = []
     found = search_nonzeros(
-        chain, data, C, n, OPTIONS, valid=valid, told=lambda *entry: told.append(entry)
+        chain, data, C, n, OPTIONS, valid=valid, on_training=lambda *entry: trainings.append(entry)
     )
     assert n / 2 <= found.n_nonzero <= n
     assert np.count_nonzero(found.weights) == found.n_nonzero
-    assert found.tried == told
-    assert len(told) <= 12
-    assert found.n_nonzero == max(count for _, count in told if count <= n)
-    assert (found.l1_ratio, found.n_nonzero) in told
+    assert found.tried == trainings
+    assert len(trainings) <= 12
+    assert found.n_nonzero == max(count for _, count in trainings if count <= n)
+    assert (found.l1_ratio, found.n_nonzero) in trainings
     assert found.certificate.gap <= OPTIONS.gap
     net = ElasticNet(l1_ratio=found.l1_ratio)
     assert found.certificate.primal == pytest.approx(primal(chain, data, found.weights, net))
@@ -264,7 +270,7 @@ def test_search_ends():
     assert len(few.tried) <= 3
     # A bound that the last hope only can keep, or not even that.
     counts = dict(search_nonzeros(chain, data, C, 22, OPTIONS, max_trainings=2).tried)
-    assert list(counts) == [0.5, path.MAX_RATIO]
+    assert list(counts) == [0.5, nonzeros.MAX_RATIO]
     with pytest.raises(ValueError, match="no model with at most 1 non-zero weights was found"):
         search_nonzeros(chain, data, 5.0, 1, OPTIONS, max_trainings=2)
     for bad in (0, -3, 2.5, True, "9"):
@@ -409,7 +415,7 @@ def test_a_batch_with_fewer_features():
         np.array([1, 2, 3, 4], np.float32),
     )
     nothing = np.empty(0, np.intp)
-    some = path._with_features(batch, np.array([2, 3]), nothing, nothing)
+    some = refit._with_features(batch, np.array([2, 3]), nothing, nothing)
     assert some.n_sparse == 2
     assert some.indices.tolist() == [0, 1, 0]
     assert some.indptr.tolist() == [0, 2, 3]

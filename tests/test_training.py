@@ -12,24 +12,25 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from maxmargin import BCFW, SAP, SDM, NSlack, OneSlack, Subgradient, training
+from maxmargin import BCFW, SAP, SDM, NSlack, OneSlack, Subgradient
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.metrics import evaluate
-from maxmargin.solvers import PassRecord
-from maxmargin.structures import Chain
-from maxmargin.training import (
+from maxmargin.selection import (
     Encoded,
     FitOptions,
     Validation,
     cross_validate,
     fit,
     fit_grid,
+    fitting,
     folds,
     main_score,
     report_of,
-    time_left,
+    validation,
 )
+from maxmargin.solvers import PassRecord
+from maxmargin.structures import Chain
 
 OPTIONS = FitOptions(gap=0.005)
 TIGHT = FitOptions(gap=1e-5, dtype="float64", max_passes=5000)
@@ -188,17 +189,23 @@ def test_fit_keeps_the_end(dtype):
 def test_validation_does_not_disturb_training():
     chain, data = prepared()
     problem, valid = chain.encoded_problem(data.batch, data.codes), encoded(chain, X_VALID, Y_VALID)
-    alone, told, records = fit(chain, problem, 0.3, OPTIONS), [], []
+    alone, scores, records = fit(chain, problem, 0.3, OPTIONS), [], []
     outcome = fit(
-        chain, problem, 0.3, OPTIONS, valid=valid, told=told.append, callbacks=[records.append]
+        chain,
+        problem,
+        0.3,
+        OPTIONS,
+        valid=valid,
+        on_score=scores.append,
+        callbacks=[records.append],
     )
     np.testing.assert_array_equal(outcome.result.weights, alone.weights)
     assert outcome.result.certificate == alone.certificate
-    assert told == outcome.scores
+    assert scores == outcome.scores
     # every pass with the oracle has a score, the others have none
-    assert [s["pass"] for s in told] == [r.n_pass for r in records if r.kind != "cached"]
-    assert all(0 <= s["f1"] <= 1 and 0 <= s["token_accuracy"] <= 1 for s in told)
-    assert main_score(outcome.report) >= max(s["f1"] for s in told)
+    assert [s["pass"] for s in scores] == [r.n_pass for r in records if r.kind != "cached"]
+    assert all(0 <= s["f1"] <= 1 and 0 <= s["token_accuracy"] <= 1 for s in scores)
+    assert main_score(outcome.report) >= max(s["f1"] for s in scores)
     assert outcome.report.to_dict() == report_of(chain, valid, outcome.weights).to_dict()
 
 
@@ -223,13 +230,19 @@ class FakeScores:
         return SimpleNamespace(has_chunks=self.chunks, f1=value, token_accuracy=accuracy)
 
 
+def use_scores(monkeypatch, fake):
+    """Put fake scores in place of those after passes and at the end."""
+    for module in (validation, fitting):
+        monkeypatch.setattr(module, "report_of", fake)
+
+
 @pytest.mark.parametrize("chunks", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_best_pass_is_kept(monkeypatch, dtype, chunks):
     chain, data = prepared()
     weights = np.arange(len(X)) % 3 / 1.5
     fake = FakeScores([0.2, 0.9, 0.3], 0.5, chunks)
-    monkeypatch.setattr(training, "report_of", fake)
+    use_scores(monkeypatch, fake)
     options = FitOptions(gap=0.005, dtype=dtype)
     outcome = fit_grid(chain, data, [0.3], options, valid=data, sample_weight=weights)[0]
     assert len(fake.seen) > 3
@@ -266,7 +279,7 @@ def test_the_certificate_of_the_best_pass_is_of_the_objective_that_was_trained(
 ):
     chain, data = prepared()
     weights = np.arange(len(X)) % 3 / 1.5
-    monkeypatch.setattr(training, "report_of", FakeScores([0.2, 0.3, 0.3, 0.9], 0.5))
+    use_scores(monkeypatch, FakeScores([0.2, 0.3, 0.3, 0.9], 0.5))
     options = FitOptions(solver=solver, gap=1e-6, max_passes=8, dtype=dtype)
     outcome = fit_grid(chain, data, [0.3], options, valid=data, sample_weight=weights)[0]
     assert outcome.best_pass is not None
@@ -284,7 +297,7 @@ def test_the_certificate_of_the_best_pass_with_a_hard_margin(monkeypatch):
     chain = Chain()
     batch, codes = chain.learn(X[:2], Y[:2])
     data = Encoded(batch, codes, list(chain.labels_))
-    monkeypatch.setattr(training, "report_of", FakeScores([0.9], 0.5))
+    use_scores(monkeypatch, FakeScores([0.9], 0.5))
     options = FitOptions(solver=SDM(slack="hard"), gap=1e-6, max_passes=50)
     outcome = fit_grid(chain, data, [1.0], options, valid=data)[0]
     assert outcome.best_pass == 1
@@ -297,7 +310,7 @@ def test_the_certificate_of_the_best_pass_with_a_hard_margin(monkeypatch):
 @pytest.mark.parametrize("scores", [[0.2, 0.5, 0.3], [0.1, 0.1, 0.1]])
 def test_a_draw_goes_to_the_end(monkeypatch, scores):
     chain, data = prepared()
-    monkeypatch.setattr(training, "report_of", FakeScores(scores, 0.5))
+    use_scores(monkeypatch, FakeScores(scores, 0.5))
     outcome = fit_grid(chain, data, [0.3], OPTIONS, valid=data)[0]
     assert outcome.best_pass is None
     assert outcome.weights is outcome.result.weights
@@ -307,7 +320,7 @@ def test_a_draw_goes_to_the_end(monkeypatch, scores):
 
 def test_of_equal_passes_the_first_is_kept(monkeypatch):
     chain, data = prepared()
-    monkeypatch.setattr(training, "report_of", FakeScores([0.2, 0.9, 0.9], 0.5))
+    use_scores(monkeypatch, FakeScores([0.2, 0.9, 0.9], 0.5))
     outcome = fit_grid(chain, data, [0.3], OPTIONS, valid=data)[0]
     assert outcome.best_pass == outcome.scores[1]["pass"]
 
@@ -338,7 +351,7 @@ def test_the_watch_never_stops_training():
 def test_a_grid_is_as_good_as_cold_starts(options):
     chain, data = prepared()
     problem, done = chain.encoded_problem(data.batch, data.codes), []
-    outcomes = fit_grid(chain, data, [1.0, 0.01, 0.1], options, done=done.append)
+    outcomes = fit_grid(chain, data, [1.0, 0.01, 0.1], options, on_outcome=done.append)
     assert [outcome.C for outcome in outcomes] == [0.01, 0.1, 1.0]
     assert done == outcomes
     for outcome in outcomes:
@@ -367,26 +380,26 @@ def test_a_warm_start_saves_work():
     problem = chain.encoded_problem(data.batch, data.codes)
     first = fit(chain, problem, 0.3, TIGHT)
     calls = first.result.history[-1].oracle_calls
-    again = fit(chain, problem, 0.3, TIGHT, engine=first.result.engine)
+    again = fit(chain, problem, 0.3, TIGHT, machine=first.result.engine)
     assert again.result.history[-1].oracle_calls < calls / 2
     assert again.certificate.gap <= TIGHT.gap
 
 
 def test_callbacks_of_a_grid():
     chain, data = prepared()
-    told, records = [], {}
+    scores, records = [], {}
 
     def callbacks(C):
         records[C] = []
         return [records[C].append]
 
     outcomes = fit_grid(
-        chain, data, [0.3, 0.1], OPTIONS, valid=data, callbacks=callbacks, told=told.append
+        chain, data, [0.3, 0.1], OPTIONS, valid=data, callbacks=callbacks, on_score=scores.append
     )
     assert list(records) == [0.1, 0.3]
     for outcome in outcomes:
         assert len(records[outcome.C]) == outcome.result.n_passes
-    assert told == outcomes[0].scores + outcomes[1].scores
+    assert scores == outcomes[0].scores + outcomes[1].scores
 
 
 def test_limits():
@@ -447,7 +460,7 @@ def test_an_interrupted_grid_ends_there(interrupted):
     first = fit_grid(chain, data, [0.1], OPTIONS)[0]
     done = []
     options = interrupted(first.result.n_passes + 2)
-    outcomes = fit_grid(chain, data, [0.1, 0.3, 1.0], options, done=done.append)
+    outcomes = fit_grid(chain, data, [0.1, 0.3, 1.0], options, on_outcome=done.append)
     assert [outcome.C for outcome in outcomes] == [0.1, 0.3]
     assert done == outcomes
     assert outcomes[0].certificate == first.certificate
@@ -460,7 +473,12 @@ def test_an_interrupted_cross_validation_has_no_result(interrupted):
     done = []
     with pytest.raises(KeyboardInterrupt):
         cross_validate(
-            chain, data, [0.1, 0.3], 3, interrupted(5), done=lambda k, o: done.append((k, o.C))
+            chain,
+            data,
+            [0.1, 0.3],
+            3,
+            interrupted(5),
+            on_outcome=lambda k, o: done.append((k, o.C)),
         )
     assert done in ([(0, 0.1)], [(0, 0.1), (0, 0.3)])
 
@@ -498,10 +516,12 @@ def test_impossible_folds(n, k):
 def test_cross_validation_by_hand(chunks):
     labels = Y if chunks else [["x" if label == "O" else "z" for label in y] for y in Y]
     chain, data = prepared(labels)
-    options, Cs, told = FitOptions(gap=0.005, seed=4), [0.5, 0.05], []
-    table = cross_validate(chain, data, Cs, 3, options, done=lambda k, o: told.append((k, o)))
+    options, Cs, models = FitOptions(gap=0.005, seed=4), [0.5, 0.05], []
+    table = cross_validate(
+        chain, data, Cs, 3, options, on_outcome=lambda k, o: models.append((k, o))
+    )
     assert [row["C"] for row in table] == [0.05, 0.5]
-    assert [(k, o.C) for k, o in told] == [(k, C) for k in range(3) for C in (0.05, 0.5)]
+    assert [(k, o.C) for k, o in models] == [(k, C) for k in range(3) for C in (0.05, 0.5)]
     accuracy, f1 = {0.05: [], 0.5: []}, {0.05: [], 0.5: []}
     for held in folds(len(X), 3, 4):
         rest = np.setdiff1d(np.arange(len(X)), held)
@@ -519,7 +539,7 @@ def test_cross_validation_by_hand(chunks):
             assert row["f1"] == pytest.approx(np.mean(f1[row["C"]]))
             assert row["f1_std"] == pytest.approx(np.std(f1[row["C"]]))
         assert row["score"] == row["f1" if chunks else "token_accuracy"]
-    assert all(outcome.report is not None for _, outcome in told)
+    assert all(outcome.report is not None for _, outcome in models)
 
 
 def test_cross_validation_of_columns():
@@ -536,54 +556,3 @@ def test_the_chain_is_left_alone():
     before = chain.encoder.feature_names(), list(chain.labels_)
     cross_validate(chain, data, [0.1], 2, OPTIONS)
     assert (chain.encoder.feature_names(), chain.labels_) == before
-
-
-# --- time left ---
-
-
-def passes(*pairs):
-    return [record(k, seconds=s, gap=g) for k, (s, g) in enumerate(pairs, 1)]
-
-
-def test_time_left_is_linear_in_the_logarithm():
-    # a tenth every two seconds
-    records = passes((1, 1.0), (3, 0.1), (5, 0.01))
-    assert time_left(records, 1e-4) == pytest.approx(4.0)
-    assert time_left(records, 0.01) == 0.0
-    assert time_left(records, 0.5) == 0.0
-
-
-def test_time_left_looks_at_the_last_passes():
-    # slow in the beginning; only the last six count
-    slow = [(10.0 * k, 1.0 - 0.01 * k) for k in range(10)]
-    fast = [(100.0 + k, 0.5 * 0.1**k) for k in range(6)]
-    records = passes(*slow, *fast)
-    assert time_left(records, 0.5e-6) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    "pairs",
-    [
-        [],
-        [(1, 0.5)],
-        [(1, math.nan), (2, 0.5), (3, math.nan)],
-        [(1, 0.5), (2, 0.5)],
-        [(1, 0.4), (2, 0.5)],
-        [(1, 0.5), (1, 0.4)],
-        [(1, 0.0), (2, 0.5)],
-        [(1, math.inf), (2, 0.5)],
-    ],
-)
-def test_time_left_is_not_known(pairs):
-    assert math.isnan(time_left(passes(*pairs), 1e-3))
-
-
-def test_time_left_passes_over_what_is_not_known():
-    records = passes((1, math.nan), (2, 1.0), (3, math.nan), (4, 0.1), (9, math.nan))
-    assert time_left(records, 0.01) == pytest.approx(2.0)
-
-
-def test_time_left_for_a_gap_of_zero():
-    # as in `maxmargin train --gap 0` in a terminal
-    left = time_left(passes((1, 1.0), (3, 0.1)), 0.0)
-    assert math.isnan(left) or left == math.inf

@@ -6,8 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxmargin.compare import compare
-    from maxmargin.comparison import Comparison
+    from maxmargin.comparing import Comparison, compare
     from maxmargin.errors import (
         CheckpointWarning,
         ConvergenceWarning,
@@ -86,8 +85,7 @@ __all__ = [
 # Where the public names live. They are imported when first asked for, so that `import maxmargin`
 # (and with it `maxmargin --help`) does not wait for scikit-learn and SciPy.
 _HOMES = {
-    "compare": ("compare",),
-    "comparison": ("Comparison",),
+    "comparing": ("Comparison", "compare"),
     "errors": (
         "CheckpointWarning",
         "ConvergenceWarning",
@@ -95,7 +93,7 @@ _HOMES = {
         "InUseError",
         "MaxMarginError",
         "ModelFormatError",
-            "NotCompatibleError",
+        "NotCompatibleError",
         "NotSeparableError",
         "StructureError",
     ),

@@ -1,4 +1,4 @@
-"""Read handwritten dates: what a chain knows that a classifier of single digits does not.
+"""Read handwritten dates, with a chain and with a classifier of single digits.
 
 The images are scikit-learn's handwritten digits (UCI; 8 x 8 grey pixels, by 43 people). Calendar
 days of the 20th century are drawn at random and written as eight digits, ddmmyyyy, with an image
@@ -8,7 +8,8 @@ Two models see the same pixels and are trained by the same solver: one reads eve
 (sequences of length one), the other reads the whole date (a chain of eight). The dates are read
 from clean scans, and from bad ones in which three pixels out of ten are lost.
 
-Here is the experiment; `maxmargin.cli.demo` tells it and `maxmargin.report.dates_picture` draws it.
+This file has the experiment; `maxmargin.cli.demo` prints it and `maxmargin.report.dates_picture`
+draws it.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Comparison:
         return float(right.mean()), float(right.all(axis=1).mean())
 
     def dates_right(self, reading: Reading) -> Flags:
-        """Tell of each date whether a reading has all of it right."""
+        """Return for each date whether a reading has all of its digits right."""
         right: Flags = (reading.digits == self.truth).all(axis=1)
         return right
 
@@ -113,7 +114,7 @@ def day_of(digits: Sequence[int] | NDArray[np.int64]) -> datetime.date | None:
 
 
 def split_images(rng: np.random.Generator) -> tuple[list[list[Image]], list[list[Image]]]:
-    """Deal out the images, half for training and half for testing; each by digit."""
+    """Split the images at random, half for training and half for testing; each sorted by digit."""
     from sklearn.datasets import load_digits
 
     pixels, digits = load_digits(return_X_y=True)
@@ -127,7 +128,7 @@ def split_images(rng: np.random.Generator) -> tuple[list[list[Image]], list[list
 
 
 def write_dates(n: int, images: list[list[Image]], rng: np.random.Generator) -> Dates:
-    """Write n random days of the 20th century by hand."""
+    """Draw n random days of the 20th century, with an image for each of their digits."""
     X, y = [], []
     for day in rng.integers(DAYS[0], DAYS[1] + 1, n):
         digits = [int(c) for c in datetime.date.fromordinal(int(day)).strftime("%d%m%Y")]
@@ -137,20 +138,20 @@ def write_dates(n: int, images: list[list[Image]], rng: np.random.Generator) -> 
 
 
 def bad_scan(dates: Dates, lost: float, rng: np.random.Generator) -> Dates:
-    """Lose a share of the pixels."""
+    """Set a share of the pixels to 0, at random."""
     X, y = dates
     return [x * (rng.random(x.shape) >= lost).astype(np.float32) for x in X], y
 
 
 def one_by_one(dates: Dates) -> Dates:
-    """Take the dates apart: every digit is a sequence of its own."""
+    """Return each digit as a sequence of length one."""
     X, y = dates
     return [row[None] for x in X for row in x], [[digit] for digits in y for digit in digits]
 
 
 def read(train: Dates, test: Dates, whole: bool) -> Reading:
     """Train a model on some dates and read others with it."""
-    from maxmargin import SequenceTagger
+    from maxmargin.estimators import SequenceTagger
 
     if not whole:
         train, test = one_by_one(train), one_by_one(test)

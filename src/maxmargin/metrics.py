@@ -3,7 +3,7 @@
 Chunks are counted as by ``conlleval``, the Perl script of the CoNLL shared tasks (version of
 2004-01-26), so that numbers can be compared with published ones. A tag is PREFIX-TYPE, split at the
 first hyphen; where chunks begin and end follows from two neighbouring tags alone, so IOB1, IOB2,
-IOE and bracket tags need not be told apart. A chunk is correct if it begins and ends where the true
+IOE and bracket tags are treated alike. A chunk is correct if it begins and ends where the true
 one does and has the same type.
 
 The script knows no tag S and no B after E of one type. For these, IOBES is understood here: S is a
@@ -274,7 +274,7 @@ def _rows(sequences: Iterable[Iterable[Hashable]], name: str) -> list[list[Hasha
         raise ValueError(f"{name} is a string, expected a list of sequences of labels")
     rows = []
     for i, sequence in enumerate(sequences):
-        # A string is a sequence of letters, which is never meant.
+        # A string is iterable, but its letters are not meant to be labels.
         if isinstance(sequence, str) or not isinstance(sequence, Iterable):
             raise ValueError(
                 f"sequence {i} of {name} is {quoted(sequence)}, expected a sequence of labels"
@@ -420,9 +420,9 @@ def _count_chunks(
     streams[0, place], streams[1, place] = truth, predicted
     t, p = _Edges(streams[0], tags), _Edges(streams[1], tags)
 
-    # A chunk is on its way to be correct from a common start until something happens: a common end
-    # makes it correct; an end of one alone, or different types, spoil it. Whether one is on its way
-    # depends on the event before only, so no loop is needed.
+    # After a common start of one type, a chunk is correct if the next event is a common end. It is
+    # wrong if the next event is an end in one tagging only, or a difference of types. So it is
+    # enough to compare each event with the one before it, and no loop is needed.
     same = t.type == p.type
     opens = t.starts & p.starts & same
     finishes = t.ends & p.ends & (t.type_before == p.type_before)
@@ -430,7 +430,7 @@ def _count_chunks(
     events = np.flatnonzero(opens | finishes | spoils)
     underway = np.concatenate([np.zeros(1, np.bool_), opens[events]])
     correct = t.type_before[events[underway[:-1] & finishes[events]]]
-    if underway[-1]:  # only odd tags do not end at O; the script counts them with the file's end
+    if underway[-1]:  # after unknown prefixes O ends no chunk; the script ends it with the file
         correct = np.append(correct, tags.type[-1])
 
     def count(types: NDArray[np.int64]) -> list[int]:

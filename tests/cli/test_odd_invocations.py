@@ -184,16 +184,16 @@ def test_pipes_that_have_a_name(odd, folder):
 
 
 def test_a_file_that_disappears(odd, folder, monkeypatch):
-    from maxmargin.cli import train
+    from maxmargin.cli import training_data
 
     gone = write(folder / "gone.tsv", text(sentences(3)))
-    learn = train.make_encoder
+    learn = training_data.make_encoder
 
     def slowly(*arguments, **options):
         gone.unlink()
         return learn(*arguments, **options)
 
-    monkeypatch.setattr(train, "make_encoder", slowly)
+    monkeypatch.setattr(training_data, "make_encoder", slowly)
     words = ["train", "data.tsv", "-m", "new.mm", "-q", "--valid", "gone.tsv"]
     assert odd(words) == 2
 
@@ -210,6 +210,6 @@ def test_ctrl_c_is_told_in_one_line(folder, monkeypatch, capsys):
     def interrupted(options):
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(train, "_check", interrupted)
+    monkeypatch.setattr(train, "check_options", interrupted)
     assert main(["train", "data.tsv", "-m", "new.mm"]) == 130
     assert capsys.readouterr() == ("", "maxmargin train: error: interrupted\n")

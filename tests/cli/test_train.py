@@ -32,9 +32,9 @@ from cli_files import (
 from maxmargin.cli.main import main
 from maxmargin.cli.progress import Progress
 from maxmargin.io.tagger_file import load_tagger
+from maxmargin.selection import Validation
 from maxmargin.solvers import SDM, SOLVERS
 from maxmargin.solvers.base import PassTotals, Step
-from maxmargin.training import Validation
 
 TRAIN, VALID = sentences(), sentences(9, seed=2)
 KEYS = {
@@ -546,7 +546,7 @@ def test_ctrl_c_while_reading(capsys, monkeypatch, data, model):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("maxmargin.cli.train.read_data", interrupt)
+    monkeypatch.setattr("maxmargin.cli.training_data.read_data", interrupt)
     assert main(["train", str(data), "-m", str(model)]) == 130
     assert capsys.readouterr().err == "maxmargin train: error: interrupted\n"
     assert not model.exists()

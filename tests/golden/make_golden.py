@@ -15,8 +15,8 @@ from maxmargin.features.columns import ColumnTable
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.tagger_file import dense_weights, load_tagger, save_tagger
+from maxmargin.selection import FitOptions, fit
 from maxmargin.structures import Chain
-from maxmargin.training import FitOptions, fit
 
 HERE = Path(__file__).parent
 

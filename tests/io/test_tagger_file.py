@@ -27,9 +27,9 @@ from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io import tagger_file
 from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import dense_weights, load_tagger, save_tagger
+from maxmargin.selection import FitOptions, fit
 from maxmargin.solvers import make_solver, solve
 from maxmargin.structures import Chain
-from maxmargin.training import FitOptions, fit
 
 TEMPLATE = """\
 # words, parts of speech, and what words look like

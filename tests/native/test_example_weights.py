@@ -15,8 +15,8 @@ from sklearn.model_selection import GridSearchCV
 import qp_reference
 from maxmargin import SDM, Chain, SequenceTagger, _native
 from maxmargin.errors import ConvergenceWarning, NotCompatibleError
+from maxmargin.selection import Encoded, FitOptions, fit_grid
 from maxmargin.solvers import make_solver, solve
-from maxmargin.training import Encoded, FitOptions, fit_grid
 from native_problems import (
     ChainCase,
     ChainPlanes,

@@ -36,7 +36,7 @@ WIDTH = 2000  # characters of a line of a report
 
 @contextlib.contextmanager
 def streams(name: str) -> Iterator[None]:
-    """Make the standard streams fit for a command, and leave them as they were.
+    """Prepare the standard streams for a command, and restore them at the end.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def say(text: str = "", *, needed: bool = False) -> None:
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Let the failures of writing a file tell its name, which those of an open one do not have.
+    """Add the name of a file to errors of writing, which have none if the file is open already.
 
     Parameters
     ----------
@@ -158,19 +158,19 @@ def _of_output(error: OSError) -> OSError:
 
 
 def note(text: str) -> None:
-    """Tell something on standard error: one line. If nobody can hear it, that is no error."""
+    """Print one line to standard error; a stream that is closed or full is no error."""
     _to_stderr(printable(_encodable(text, sys.stderr), LINE))
 
 
 def complain(text: str, end: str = "") -> None:
-    """Tell an error on standard error: one line.
+    """Print the message of an error to standard error, as one line.
 
     Parameters
     ----------
     text : str
         The message.
     end : str
-        What is kept whole behind it.
+        What follows the message, and is not shortened with it.
     """
     line = one_line(_encodable(text, sys.stderr), LINE - len(end))
     _to_stderr(shortened(line + end, LINE))
@@ -192,7 +192,7 @@ def _to_stderr(text: str) -> None:
 
 
 def abandon(stream: Any) -> None:
-    """Let what is left in the buffer of a stream go nowhere: Python would complain at exit."""
+    """Discard what is left in the buffer of a stream, for which Python would fail at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
         try:

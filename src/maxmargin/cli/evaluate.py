@@ -99,8 +99,9 @@ def _of_columns(options: argparse.Namespace) -> TagReport:
 
 def _of_model(options: argparse.Namespace) -> tuple[TagReport, dict[str, Any]]:
     """Tag the file and compare with its labels."""
-    from maxmargin.cli.train import encode, read_labelled
+    from maxmargin.cli.training_data import read_labelled
     from maxmargin.metrics import evaluate_codes
+    from maxmargin.selection import encode_labelled
 
     begin = time.perf_counter()
     model = load_model(options)
@@ -109,7 +110,7 @@ def _of_model(options: argparse.Namespace) -> tuple[TagReport, dict[str, Any]]:
     loaded = time.perf_counter()
     raw, labels = read_labelled(model.chain, options.file, options)
     known = time.perf_counter()
-    data = encode(model.chain, raw, labels)
+    data = encode_labelled(model.chain, raw, labels)
     predicted = model.chain.predict_encoded(data.batch, model.weights, options.threads)
     tagged = time.perf_counter()
     report = evaluate_codes(data.codes, predicted, data.batch.offsets, data.names)

@@ -37,7 +37,7 @@ MOST = 2**31 - 1
 
 
 def at_least(least: int, most: int | None = MOST) -> Callable[[str], int]:
-    """Make a type for argparse: an integer that is not too small, nor too large if `most` says."""
+    """Make a type for argparse: an integer from `least` to `most`; None: without an upper bound."""
 
     def convert(text: str) -> int:
         try:
@@ -101,7 +101,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 def add_reading(
     parser: argparse.ArgumentParser, *, labels: bool = True, flag: str = "--format"
 ) -> None:
-    """Add the options that tell how to read a file of sequences; `flag` names its format."""
+    """Add the options for reading a file of sequences; `flag` is the option for its format."""
     parser.set_defaults(format_flag=flag)
     group = parser.add_argument_group("how to read the files (gzip is recognised, - is a pipe)")
     group.add_argument(
@@ -237,14 +237,14 @@ def load_function(spec: str) -> Callable[[Any], Any]:
             description.loader.exec_module(module)
         except (OSError, MemoryError):
             raise
-        except (Exception, SystemExit) as error:  # it is not our code
+        except (Exception, SystemExit) as error:  # raised by the code of the user
             raise ValueError(f"{place}: {_described(error, place)}") from error
     else:
         try:
             module = importlib.import_module(place)
         except ImportError as error:
             raise ValueError(f"template {spec}: {error}") from error
-        except (Exception, SystemExit) as error:  # it is not our code
+        except (Exception, SystemExit) as error:  # raised by the code of the user
             raise ValueError(f"template {spec}: {_described(error)}") from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -285,7 +285,7 @@ def guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
             answer = function(rows)
         return one_by_one(answer) if isinstance(answer, Iterator) else answer
 
-    def one_by_one(answer: Iterator[Any]) -> Iterator[Any]:  # a generator is the user's code, too
+    def one_by_one(answer: Iterator[Any]) -> Iterator[Any]:  # the body of a generator runs here
         with guard():
             yield from answer
 

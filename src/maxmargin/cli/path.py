@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import flush, say
 from maxmargin.cli.options import add_reading, add_threads, number
-from maxmargin.cli.train import (
+from maxmargin.cli.peak_memory import peak_rss_mb
+from maxmargin.cli.progress import Progress
+from maxmargin.cli.saving import save_model
+from maxmargin.cli.targets import check_targets
+from maxmargin.cli.training_data import learn_features, read_training
+from maxmargin.cli.training_options import (
     add_features,
     add_solving,
-    check_targets,
-    learn,
-    peak_rss_mb,
-    read_training,
-    save_model,
-    solving,
+    fit_options_of,
+    solver_of,
 )
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
-    from maxmargin.cli.progress import Progress
-    from maxmargin.path import Path, PathPoint
+    from maxmargin.selection import Path, PathPoint
 
 __all__ = ["configure", "run"]
 
@@ -141,21 +141,21 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     _check(options)
 
     from maxmargin.errors import NothingLearnedError
-    from maxmargin.path import RATIOS, path_points, regularization_path
+    from maxmargin.selection import RATIOS, path_points, regularization_path
     from maxmargin.solvers.ending import nothing_learned
     from maxmargin.solvers.interrupts import HeldInterrupt
 
-    chain, train, valid, weights = learn(*read_training(options), options)
-    watch = _Watch(options)
+    chain, train, valid, weights = learn_features(*read_training(options), options)
+    table = _Table(options)
     path = regularization_path(
         chain,
         train,
         path_points(options.ratios or RATIOS, options.Cs or [options.C]),
-        solving(options),
+        fit_options_of(options),
         valid=valid,
         sample_weight=weights,
-        callbacks=watch.callbacks,
-        told=watch.told,
+        callbacks=table.callbacks,
+        on_point=table.add,
     )
     chosen = path.choose(options.max_loss)
     point = path.points[chosen]
@@ -176,7 +176,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         "max_loss": options.max_loss,
         "path": path.table(),
     }
-    with HeldInterrupt():  # models that were trained are written
+    with HeldInterrupt():  # Ctrl-C waits until the trained model is written
         if options.model is not None:
             save_model(chain, path.weights(chosen), point.certificate, summary, options)
         if options.plot is not None:
@@ -186,17 +186,16 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
             summary["plot"] = options.plot
     summary["seconds_total"] = time.perf_counter() - begin
     summary["peak_rss_mb"] = peak_rss_mb()
-    if watch.talks:
-        _tell(path, chosen, options)
+    if table.printed:
+        _print_choice(path, chosen, options)
     return (130 if path.interrupted else 0), summary
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse what cannot work before any work is done."""
+    """Refuse options that do not go together, before any file is read."""
     import os
 
     from maxmargin.report.endings import picture_format
-    from maxmargin.solvers import make_solver
 
     targets = [(options.model, "model"), (options.plot, "plot")]
     check_targets(targets, [options.train, options.valid])
@@ -206,30 +205,30 @@ def _check(options: argparse.Namespace) -> None:
             raise ValueError(f"{options.plot}: is the model; expected another file for the plot")
     if options.plot is not None:
         picture_format(options.plot)
-    make_solver(options.solver, slack=options.slack, rescale=options.rescale)
+    solver_of(options)
 
 
-class _Watch:
-    """Shows passes on a terminal, and prints the table line by line."""
+class _Table:
+    """Prints the table of the path line by line, and shows the passes under way on a terminal."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.talks = not options.quiet and not options.json
+        self.printed = not options.quiet and not options.json
         self._options = options
         self._line: Progress | None = None
         self._begun = False
 
     def callbacks(self, ratio: float, C: float) -> list[Any]:
-        from maxmargin.cli.progress import Progress
-
+        """Return the callbacks of a training."""
         if self._options.quiet:
             return []
         self._line = Progress(self._options.gap, f"l1_ratio={ratio:g} C={C:g}: ")
         return [self._line]
 
-    def told(self, point: PathPoint) -> None:
+    def add(self, point: PathPoint) -> None:
+        """Print a point."""
         if self._line is not None:
             self._line.close()
-        if not self.talks:
+        if not self.printed:
             return
         if not self._begun:
             say("  ".join(title.rjust(width) for title, width, _ in COLUMNS))
@@ -250,7 +249,7 @@ def _cell(key: str, value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _tell(path: Path, chosen: int, options: argparse.Namespace) -> None:
+def _print_choice(path: Path, chosen: int, options: argparse.Namespace) -> None:
     point = path.points[chosen]
     say(
         f"chosen: l1_ratio {point.l1_ratio:g}, C = {point.C:g}: {point.n_nonzero} non-zero "

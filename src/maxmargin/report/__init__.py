@@ -1,1 +1,1 @@
-"""Results for people: pictures that any browser shows, made without further packages."""
+"""Pictures of results as SVG files, drawn without further packages."""

@@ -1,4 +1,4 @@
-"""The endings of pictures: a file is what its name says it is."""
+"""The format of a picture, given by the ending of the name of its file."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def picture_format(path: str | os.PathLike[str], formats: tuple[str, ...] = SVG)
     Returns
     -------
     str
-        One of them. What is there and is no file (a device, a directory) gets the first: whether
-        it can be written is for the writer to say.
+        One of them. For a name that exists and is no regular file (a device, a directory) it is
+        the first one, and writing decides whether it can be written.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from maxmargin.report.files import save_picture
 from maxmargin.report.svg import INK, svg_text
 
 if TYPE_CHECKING:
-    from maxmargin.path import Path
+    from maxmargin.selection.path import Path
 
 __all__ = ["draw_path", "plot_path"]
 
@@ -112,7 +112,7 @@ def draw_path(path: Path | Sequence[dict[str, Any]], chosen: int | None = None) 
 
 
 class _Axes:
-    """From numbers to places; both axes are a little longer than what is on them."""
+    """Places of numbers in the picture; both axes end at the round number beyond the data."""
 
     def __init__(self, table: Sequence[dict[str, Any]]) -> None:
         counts = [math.log10(max(row["n_nonzero"], 1)) for row in table]

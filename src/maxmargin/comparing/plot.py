@@ -2,15 +2,17 @@
 
 Above, how far each dual is below the optimum; below, where test errors were recorded, the test
 error; on the left against training time, on the right against oracle calls. All axes are
-logarithmic, but that of test errors some of which are zero.
+logarithmic, except that of test errors if one of them is zero.
 """
 
 from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.comparing.records import measure_of
 from maxmargin.report.endings import picture_format
 from maxmargin.report.files import save_picture
 
@@ -18,14 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from maxmargin.comparison import Comparison, Run
+    from maxmargin.comparing.records import Reference, Run
 
-__all__ = ["FORMATS", "draw_comparison", "plot_comparison"]
+__all__ = ["FORMATS", "draw_runs", "plot_runs"]
 
 #: The endings of files that can be written.
 FORMATS = ("png", "svg", "pdf")
 
-#: A dual at or above the reference has no place on a logarithmic axis: it lies on this line.
+#: A dual at or above the reference, which a logarithmic axis cannot show, is drawn at this height.
 FLOOR = 1e-6
 
 ACROSS = {"seconds": "training time in seconds", "oracle_calls": "oracle calls"}
@@ -33,22 +35,20 @@ UP = {"dual": "dual below the optimum, relative", "test_error": "test error"}
 PANEL = (5.2, 3.6)  # inches
 FEW_DECADES = 100.0  # from one end of the axis to the other
 MARKED = 40  # a run with at most so many points has a mark at each
-STYLES = ("-", "--", "-.", ":")  # printed in grey, lines can still be told apart
+STYLES = ("-", "--", "-.", ":")  # lines differ in grey print, too
 
 
-def plot_comparison(
-    comparison: Comparison, path: str | os.PathLike[str], title: str | None = None
+def plot_runs(
+    runs: Sequence[Run], reference: Reference | None, path: str | os.PathLike[str], title: str
 ) -> None:
-    """Write the picture that `draw_comparison` draws, as a whole or not at all.
+    """Write the picture that `draw_runs` draws, as a whole or not at all.
 
     Parameters
     ----------
-    comparison : Comparison
-        What was found.
+    runs, reference, title
+        As for `draw_runs`.
     path : path-like
         The file, replaced if it exists; its ending says which of `FORMATS` it is.
-    title : str or None
-        A line above the picture; None: C, regulariser and size of the problem.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def plot_comparison(
         If the file cannot be written; its message and ``filename`` name it.
     """
     ending = picture_format(path, FORMATS)
-    figure = draw_comparison(comparison, title)
+    figure = draw_runs(runs, reference, title)
     content = io.BytesIO()
     # Without the date: the same comparison gives the same file.
     no_date = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -68,15 +68,17 @@ def plot_comparison(
     save_picture(path, content.getvalue(), "plot")
 
 
-def draw_comparison(comparison: Comparison, title: str | None = None) -> Figure:
-    """Draw a comparison.
+def draw_runs(runs: Sequence[Run], reference: Reference | None, title: str) -> Figure:
+    """Draw the runs of a comparison.
 
     Parameters
     ----------
-    comparison : Comparison
-        What was found.
-    title : str or None
-        As for `plot_comparison`.
+    runs : sequence of Run
+        What each solver did; those without a point are left out.
+    reference : Reference or None
+        The optimum; None: only test errors are drawn.
+    title : str
+        A line above the picture.
 
     Returns
     -------
@@ -91,11 +93,11 @@ def draw_comparison(comparison: Comparison, title: str | None = None) -> Figure:
         Without matplotlib.
     """
     figure_type = _matplotlib_figure()
-    runs = [run for run in comparison.runs if run.points]
+    runs = [run for run in runs if run.points]
     if not runs:
         raise ValueError("the comparison has no run that could be drawn: none made a pass")
     scored = any(point.test_error is not None for run in runs for point in run.points)
-    measures = [*(["dual"] if comparison.reference else []), *(["test_error"] if scored else [])]
+    measures = [*(["dual"] if reference else []), *(["test_error"] if scored else [])]
     if not measures:
         raise ValueError("the comparison has no optimum and no test errors; nothing to draw")
     width, height = PANEL
@@ -104,11 +106,10 @@ def draw_comparison(comparison: Comparison, title: str | None = None) -> Figure:
     grid = figure.subplots(len(measures), 2, squeeze=False)
     for line, measure in zip(grid, measures, strict=True):
         for axes, across in zip(line, ACROSS, strict=True):
-            _panel(axes, comparison, runs, across, measure)
+            _panel(axes, runs, reference, across, measure)
     lines, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(lines, labels, loc="outside lower center", ncols=min(len(labels), 3))
-    about = f"C = {comparison.C:g}, {comparison.regularizer}, {comparison.n_examples} examples"
-    figure.suptitle(about if title is None else title)
+    figure.suptitle(title)
     return figure
 
 
@@ -126,15 +127,15 @@ def _ticks(axes: Axes, across: str) -> None:
 
 
 def _panel(
-    axes: Axes, comparison: Comparison, runs: list[Run], across: str, measure: str
+    axes: Axes, runs: Sequence[Run], reference: Reference | None, across: str, measure: str
 ) -> None:
     """Draw the lines of all runs in one panel."""
     from matplotlib import ticker
 
     heights: list[float] = []
     for k, run in enumerate(runs):
-        places = [(getattr(p, across), comparison.value(p, measure)) for p in run.points]
-        # Time and calls begin with 0 on no logarithmic axis.
+        places = [(getattr(p, across), measure_of(p, measure, reference)) for p in run.points]
+        # A logarithmic axis has no place for a time or a number of calls of 0.
         known = [(x, y) for x, y in places if y is not None and x > 0]
         if measure == "dual":
             known = [(x, max(y, FLOOR)) for x, y in known]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.comparison import Comparison, Point, Reference, Run
-from maxmargin.report.compare_plot import FLOOR, draw_comparison, plot_comparison
+from maxmargin.comparing import Comparison, Point, Reference, Run
+from maxmargin.comparing.plot import FLOOR, draw_runs
 
 
 def run(label: str, duals: list[float], errors: list[float | None], unit: float = 1.0) -> Run:
@@ -38,7 +38,7 @@ SIGNATURES = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
 
 def test_four_panels() -> None:
     pytest.importorskip("matplotlib")
-    figure = draw_comparison(SCORED)
+    figure = draw_runs(SCORED.runs, SCORED.reference, "mine")
     panels = figure.axes
     assert len(panels) == 4
     assert [axes.get_xlabel() for axes in panels] == [
@@ -62,25 +62,24 @@ def test_four_panels() -> None:
     assert list(panels[3].get_lines()[0].get_ydata()) == [0.4, 0.2, 0.1, 0.1]
     assert fast.get_linestyle() != slow.get_linestyle()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["fast", "slow"]
-    assert figure.get_suptitle() == "C = 0.1, L2(), 10 examples"
-    assert draw_comparison(SCORED, "mine").get_suptitle() == "mine"
+    assert figure.get_suptitle() == "mine"
 
 
 def test_two_panels_without_test_errors() -> None:
     pytest.importorskip("matplotlib")
-    assert len(draw_comparison(PLAIN).axes) == 2
+    assert len(draw_runs(PLAIN.runs, PLAIN.reference, "").axes) == 2
 
 
 def test_only_test_errors_without_an_optimum() -> None:
     pytest.importorskip("matplotlib")
-    panels = draw_comparison(replace(SCORED, reference=None)).axes
+    panels = draw_runs(SCORED.runs, None, "").axes
     assert [axes.get_ylabel() for axes in panels] == ["test error"] * 2
 
 
 def test_errors_of_zero_have_a_linear_axis() -> None:
     pytest.importorskip("matplotlib")
     perfect = replace(SCORED, runs=(run("it", [50.0, 99.0], [0.1, 0.0]),))
-    above, _, below, _ = draw_comparison(perfect).axes
+    above, _, below, _ = draw_runs(perfect.runs, perfect.reference, "").axes
     assert above.get_yscale() == "log"
     assert below.get_yscale() == "linear"
 
@@ -94,18 +93,27 @@ def test_files(tmp_path: Path, ending: str) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == [file.name]
 
 
+def test_titles(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "figure.svg"
+    for title, shown in ((None, "C = 0.1, L2(), 10 examples"), ("mine", "mine")):
+        SCORED.plot(file, title)
+        # Letters are drawn as shapes, and the text of each line is in a comment.
+        assert f"<!-- {shown} -->" in file.read_text(encoding="utf-8")
+
+
 def test_what_cannot_be_drawn_or_written(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for name in ("figure.jpg", "figure"):
         with pytest.raises(ValueError, match=r"does not end with one of \.png, \.svg, \.pdf"):
-            plot_comparison(SCORED, tmp_path / name)
+            SCORED.plot(tmp_path / name)
     with pytest.raises(ValueError, match="none made a pass"):
-        plot_comparison(replace(SCORED, runs=SCORED.runs[2:]), tmp_path / "figure.png")
+        replace(SCORED, runs=SCORED.runs[2:]).plot(tmp_path / "figure.png")
     with pytest.raises(ValueError, match="nothing to draw"):
-        plot_comparison(replace(PLAIN, reference=None), tmp_path / "figure.png")
+        replace(PLAIN, reference=None).plot(tmp_path / "figure.png")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(OSError, match="cannot write the plot") as caught:
-        plot_comparison(SCORED, tmp_path / "none" / "figure.png")
+        SCORED.plot(tmp_path / "none" / "figure.png")
     assert caught.value.filename == str(tmp_path / "none" / "figure.png")
 
 

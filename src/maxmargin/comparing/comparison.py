@@ -1,113 +1,24 @@
 """What a comparison of solvers found: its figures pass by pass, its tables, and its file format.
 
-`maxmargin.compare` makes a `Comparison`. Sub-optimality is relative, as in Figures 2 to 4 of the
-SDM paper: how far a dual is below, or a primal above, a common reference of the optimum.
+`maxmargin.compare` makes a `Comparison`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from maxmargin.comparing.plot import plot_runs
+from maxmargin.comparing.records import Point, Reference, Run, check_measure, measure_of
+from maxmargin.comparing.text import align, percent, seconds
 from maxmargin.errors import FileFormatError
 
-__all__ = ["MEASURES", "Comparison", "Point", "Reference", "Run", "check_measure"]
-
-#: What can be asked of a point: relative sub-optimality of dual and primal, relative duality gap,
-#: and the share of test errors.
-MEASURES = ("dual", "primal", "gap", "test_error")
+__all__ = ["Comparison"]
 
 FORMAT, VERSION = "maxmargin comparison", 1
-
-
-def check_measure(name: object, measures: Sequence[str] = MEASURES) -> None:
-    """Refuse a name that is no measure."""
-    if name not in measures:
-        raise ValueError(f"a measure is one of {', '.join(measures)}; got {name!r}")
-
-
-@dataclass(frozen=True)
-class Point:
-    """Where a run was after a pass.
-
-    Attributes
-    ----------
-    n_pass : int
-        Number of the pass, from 1.
-    kind : str
-        The kind of pass, as in `PassRecord`.
-    seconds : float
-        Training time so far; what is recorded here is not in it.
-    oracle_calls : int
-        Oracle calls of the training so far.
-    dual : float
-        Dual bound.
-    primal : float or None
-        Primal at the present weights; None where it was not asked for or is not finite.
-    test_error : float or None
-        One minus the score of the present weights; None without a score.
-    """
-
-    n_pass: int
-    kind: str
-    seconds: float
-    oracle_calls: int
-    dual: float
-    primal: float | None = None
-    test_error: float | None = None
-
-
-@dataclass(frozen=True)
-class Reference:
-    """What is taken for the optimum: D* and P*, which are one number when it is known exactly.
-
-    Attributes
-    ----------
-    dual, primal : float
-        D* and P*.
-    source : str
-        Where they come from, in words.
-    """
-
-    dual: float
-    primal: float
-    source: str = "given"
-
-
-@dataclass(frozen=True)
-class Run:
-    """What one solver did.
-
-    Attributes
-    ----------
-    label : str
-        Its name in the comparison.
-    solver : str
-        Its description.
-    points : tuple of Point
-        One for each pass.
-    primal, dual : float or None
-        The certificate of the model at the end; None for a run that failed.
-    converged : bool
-        Whether it reached the gap asked for, or its own criterion.
-    stop_reason : str
-        Why it ended, in words.
-    error : str or None
-        Why it failed; None if it did not.
-    """
-
-    label: str
-    solver: str
-    points: tuple[Point, ...] = ()
-    primal: float | None = None
-    dual: float | None = None
-    converged: bool = False
-    stop_reason: str = ""
-    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +50,11 @@ class Comparison:
         """The names of the runs."""
         return [run.label for run in self.runs]
 
+    @property
+    def _about(self) -> str:
+        """What was solved, in words: C, regulariser and size."""
+        return f"C = {self.C:g}, {self.regularizer}, {self.n_examples} examples"
+
     def __getitem__(self, label: str) -> Run:
         for run in self.runs:
             if run.label == label:
@@ -163,17 +79,7 @@ class Comparison:
         float or None
             None where it is not known.
         """
-        check_measure(measure)
-        if measure == "test_error":
-            return point.test_error
-        if measure == "gap":
-            return None if point.primal is None else _share(point.primal - point.dual, point.primal)
-        if self.reference is None or (measure == "primal" and point.primal is None):
-            return None
-        if measure == "dual":
-            return _share(self.reference.dual - point.dual, self.reference.dual)
-        assert point.primal is not None
-        return _share(point.primal - self.reference.primal, self.reference.primal)
+        return measure_of(point, measure, self.reference)
 
     def reached(
         self, label: str, value: float, measure: str = "dual", *, keep: bool = False
@@ -314,7 +220,7 @@ class Comparison:
             Lines without a newline at the end.
         """
         values = list(values)
-        lines = [f"C = {self.C:g}, {self.regularizer}, {self.n_examples} examples"]
+        lines = [self._about]
         if self.reference is not None:
             low, high = self.reference.dual, self.reference.primal
             known = f"{low:.6g}" if low == high else f"between {low:.6g} and {high:.6g}"
@@ -326,11 +232,11 @@ class Comparison:
             if row["passes"]:
                 below, above = row["dual_suboptimality"], row["primal_suboptimality"]
                 line = [row["label"], str(row["passes"]), str(row["oracle_calls"])]
-                line += [_seconds(row["seconds"]), _percent(below), _percent(above)]
+                line += [seconds(row["seconds"]), percent(below), percent(above)]
                 if scored:
-                    line += [_percent(row["test_error"]), _percent(row["best_test_error"])]
+                    line += [percent(row["test_error"]), percent(row["best_test_error"])]
                 cells.append(line)
-        lines += ["", *_aligned(cells)]
+        lines += ["", *align(cells)]
         lines += self._race("seconds until the dual is within", "seconds", values)
         lines += self._race("oracle calls until the dual is within", "oracle_calls", values)
         failed = [f"{run.label} failed: {run.error}" for run in self.runs if run.error is not None]
@@ -348,10 +254,10 @@ class Comparison:
             best = min((getattr(p, column) for p in found if p is not None), default=None)
             for line, run, point in zip(cells[1:], runs, found, strict=True):
                 spent = getattr(run.points[-1] if point is None else point, column)
-                text = _seconds(spent) if column == "seconds" else str(spent)
+                text = seconds(spent) if column == "seconds" else str(spent)
                 ratio = f" ({spent / best:.1f}x)" if best else ""
                 line.append(("> " if point is None else "") + text + ratio)
-        return ["", *_aligned(cells)]
+        return ["", *align(cells)]
 
     # --- pictures and files ----------------------------------------------------------------------
 
@@ -363,11 +269,9 @@ class Comparison:
         path : path-like
             The file; its ending says what it is: ``.png``, ``.svg`` or ``.pdf``.
         title : str or None
-            A line above the picture.
+            A line above the picture; None: C, regulariser and size of the problem.
         """
-        from maxmargin.report.compare_plot import plot_comparison
-
-        plot_comparison(self, path, title)
+        plot_runs(self.runs, self.reference, path, self._about if title is None else title)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; the points of a run are columns."""
@@ -443,30 +347,3 @@ def _points(columns: dict[str, list[Any]]) -> Iterable[Point]:
     names = list(columns)
     for values in zip(*columns.values(), strict=True):
         yield Point(**dict(zip(names, values, strict=True)))
-
-
-def _share(part: float, whole: float) -> float:
-    """Return part/whole; where the whole is 0, so is the optimum: 0 or infinitely far."""
-    if whole > 0:
-        return part / whole
-    return 0.0 if part <= 0 else math.inf
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.3g} %"
-
-
-def _aligned(cells: list[list[str]]) -> list[str]:
-    """Lay out a table: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            [line[0].ljust(widths[0])]
-            + [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
-        ).rstrip()
-        for line in cells
-    ]

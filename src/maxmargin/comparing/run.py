@@ -1,4 +1,4 @@
-"""Solvers beside each other: one problem, one optimum, the clock stopped while they are looked at.
+"""Runs of several solvers on one problem.
 
 Every run is one call of the driver (`maxmargin.solvers.solve`), which counts time inside passes
 only. A `PassObserver` looks at the machine after each pass, so that objectives and test errors cost
@@ -7,34 +7,35 @@ no training time.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import numbers
 import sys
-import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from maxmargin.comparison import MEASURES, Comparison, Point, Reference, Run, check_measure
+from maxmargin.comparing.arguments import (
+    checked_targets,
+    common_formulation,
+    labelled,
+    refusal_of,
+)
+from maxmargin.comparing.comparison import Comparison
+from maxmargin.comparing.records import Point, Reference, Run, measure_of
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import Regularizer, make_regularizer
-from maxmargin.solvers import SDM, Solver, make_solver, solve
-from maxmargin.solvers.base import Certificate, Machine, PassRecord
+from maxmargin.solvers import SDM, Certificate, PassRecord, Solver, solve
+from maxmargin.solvers.base import Machine
 
 if TYPE_CHECKING:
     from maxmargin._native import Problem
 
-__all__ = ["Comparison", "Point", "Reference", "Run", "compare"]
+__all__ = ["compare"]
 
 #: A reference run goes this much closer to the optimum than the runs that are compared with it.
 TIGHTER = 0.1
 
 #: What ends one run and not the comparison: what does not go together, diverges or does not fit.
 FAILURES = (NotCompatibleError, ArithmeticError, MemoryError)
-
-#: Fields of solvers that change the problem and not only the way to its optimum, and what solvers
-#: without them do.
-FORMULATION = {"slack": "linear", "rescale": "margin"}
 
 
 def compare(
@@ -116,10 +117,10 @@ def compare(
     >>> found.labels
     ['sdm', 'subgradient']
     """
-    chosen = _labelled(solvers)
-    formulation = _common_formulation(chosen)
+    chosen = labelled(solvers)
+    formulation = common_formulation(chosen)
     regularizer = make_regularizer(regularizer)
-    wanted = _checked_targets(until, reference, score, primal)
+    wanted = checked_targets(until, reference, score, primal)
 
     def run(solver: Solver, gap: float, callbacks: list[Any], limited: bool = True) -> Any:
         return solve(
@@ -141,7 +142,7 @@ def compare(
     if isinstance(reference, str):
         found = run(SDM(**formulation), TIGHTER * gap, [], limited=False)
         if found.interrupted:
-            raise KeyboardInterrupt  # half a reference is none
+            raise KeyboardInterrupt  # the reference did not get as close as it has to
         reached = f"SDM to a gap of {found.certificate.gap:.2g}"
         optimum = Reference(found.certificate.dual, found.certificate.primal, reached)
     elif isinstance(reference, Certificate):
@@ -151,23 +152,23 @@ def compare(
 
     runs: list[Run] = []
     for label, solver in chosen.items():
-        watch = _Watch(Comparison(C, "", 0, optimum, ()), score, primal, n_jobs, wanted)
+        recorder = _Recorder(optimum, score, primal, n_jobs, wanted)
         description = f"{solver.name}: {solver}"
-        refusal = _refusal(solver, regularizer)
+        refusal = refusal_of(solver, regularizer)
         if refusal is not None:
             runs.append(Run(label, description, error=refusal))
             continue
         try:
-            result = run(solver, gap, [watch])
+            result = run(solver, gap, [recorder])
         except FAILURES as error:
             why = str(error) or type(error).__name__
-            runs.append(Run(label, description, tuple(watch.points), error=why))
+            runs.append(Run(label, description, tuple(recorder.points), error=why))
             continue
         runs.append(
             Run(
                 label,
                 description,
-                tuple(watch.points),
+                tuple(recorder.points),
                 primal=_finite(result.certificate.primal),
                 dual=result.certificate.dual,
                 converged=result.converged,
@@ -176,150 +177,56 @@ def compare(
         )
         if result.interrupted:
             break
-        del result  # with its engine, before the next run makes its own
+        del result  # frees the memory of its machine before the next run needs its own
     return Comparison(
         C=float(C),
         regularizer=str(regularizer),
         n_examples=problem.n_examples,
-        reference=_best(runs) if optimum is None else optimum,
+        reference=_narrowest(runs) if optimum is None else optimum,
         runs=tuple(runs),
     )
 
 
-class _Watch:
+class _Recorder:
     """Records where a run is after each pass; the driver's clock does not run meanwhile."""
 
     def __init__(
         self,
-        figures: Comparison,
+        reference: Reference | None,
         score: Callable[[Any], float] | None,
         primal: bool,
         n_jobs: int,
         wanted: dict[str, float],
     ) -> None:
         self.points: list[Point] = []
-        self._figures, self._score, self._primal = figures, score, primal
+        self._reference, self._score, self._primal = reference, score, primal
         self._n_jobs, self._wanted = n_jobs, dict(wanted)
         self._stops = bool(wanted)
 
-    def begin_pass(self, engine: Machine) -> None:
+    def begin_pass(self, machine: Machine) -> None:
         """Do nothing."""
 
-    def end_pass(self, record: PassRecord, engine: Machine) -> bool:
-        """Take down the figures; true when all that is wanted was reached."""
+    def end_pass(self, record: PassRecord, machine: Machine) -> bool:
+        """Record the figures; true, which ends the run, when all that is wanted was reached."""
         point = Point(
             n_pass=record.n_pass,
             kind=record.kind,
             seconds=record.seconds,
             oracle_calls=record.oracle_calls,
-            dual=engine.dual(),
+            dual=machine.dual(),
             # At the present weights: most passes moved them after their oracle calls.
-            primal=_finite(engine.objective(self._n_jobs)) if self._primal else None,
-            test_error=None if self._score is None else _error(self._score(engine.weights)),
+            primal=_finite(machine.objective(self._n_jobs)) if self._primal else None,
+            test_error=None if self._score is None else _error(self._score(machine.weights)),
         )
         self.points.append(point)
         for measure, value in list(self._wanted.items()):
-            found = self._figures.value(point, measure)
+            found = measure_of(point, measure, self._reference)
             if found is not None and found <= value:
                 del self._wanted[measure]
         return self._stops and not self._wanted
 
 
-def _labelled(solvers: Any) -> dict[str, Solver]:
-    """Give every solver a label of its own."""
-    if isinstance(solvers, str | Solver):
-        solvers = [solvers]
-    if isinstance(solvers, Mapping):
-        chosen = {str(label): make_solver(solver) for label, solver in solvers.items()}
-    else:
-        chosen = {}
-        for solver in map(make_solver, solvers):
-            label = _label(solver)
-            if label in chosen:
-                raise ValueError(f"solver {label} is there twice; give a dict of label -> solver")
-            chosen[label] = solver
-    if not chosen:
-        raise ValueError("there are no solvers to compare; expected at least one")
-    return chosen
-
-
-def _label(solver: Solver) -> str:
-    """Return the name, and what is not as it is by default."""
-    try:
-        names = [field.name for field in dataclasses.fields(solver)]  # type: ignore[arg-type]
-        plain = type(solver)()
-    except TypeError:  # somebody's own solver: no dataclass, or without defaults
-        return solver.name
-    changed = [
-        f"{name}={getattr(solver, name)!r}"
-        for name in names
-        if getattr(solver, name) != getattr(plain, name)
-    ]
-    return f"{solver.name}({', '.join(changed)})" if changed else solver.name
-
-
-def _common_formulation(chosen: Mapping[str, Solver]) -> dict[str, Any]:
-    """Return the formulation that all solvers share, without what is the default."""
-    found: dict[str, Any] = {}
-    for label, solver in chosen.items():
-        mine = {name: getattr(solver, name, plain) for name, plain in FORMULATION.items()}
-        found = found or {"label": label, "mine": mine}
-        if mine != found["mine"]:
-            raise ValueError(
-                f"{found['label']} and {label} do not solve the same problem, and have no common "
-                f"optimum: {found['mine']} and {mine}"
-            )
-    return {name: value for name, value in found["mine"].items() if value != FORMULATION[name]}
-
-
-def _checked_targets(
-    until: Any, reference: Any, score: Any, primal: bool
-) -> dict[str, float]:
-    """Check what a comparison is to aim at."""
-    if isinstance(reference, str):
-        if reference != "sdm":
-            raise ValueError(
-                f'reference is {reference!r}; expected a number, "sdm", a Certificate or None'
-            )
-    elif reference is not None and not isinstance(reference, Certificate):
-        _check_number("reference", reference)
-        if not reference > 0:
-            raise ValueError(f"reference is {reference!r}; expected a number above 0")
-    targets = dict(until or {})
-    if until is not None and not targets:
-        raise ValueError("until is empty; expected a dict of measure -> value, or None")
-    needs = {
-        "dual": ("a reference that is known beforehand", reference is not None),
-        "primal": ("primal=True and a reference", reference is not None and primal),
-        "gap": ("primal=True", primal),
-        "test_error": ("a score", score is not None),
-    }
-    for measure, value in targets.items():
-        check_measure(measure, MEASURES)
-        _check_number(f"until[{measure!r}]", value)
-        what, there = needs[measure]
-        if not there:
-            raise ValueError(f"until[{measure!r}] needs {what}")
-    return targets
-
-
-def _check_number(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} is {value!r}; expected a number")
-    if not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}; expected a finite number")
-
-
-def _refusal(solver: Solver, regularizer: Regularizer) -> str | None:
-    """Return why a solver cannot do a regulariser; None if it can."""
-    try:
-        solver.check_regularizer(regularizer)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def _best(runs: list[Run]) -> Reference | None:
+def _narrowest(runs: list[Run]) -> Reference | None:
     """Return the narrowest bracket of the optimum that the runs give."""
     duals = [run.dual for run in runs if run.dual is not None]
     primals = [run.primal for run in runs if run.primal is not None]
@@ -339,13 +246,3 @@ def _error(score: Any) -> float:
     if not -math.inf < value <= 1:
         raise ValueError(f"score gave {score!r}; expected a number of at most 1, which is perfect")
     return 1.0 - value
-
-
-class _CallableModule(types.ModuleType):
-    """`maxmargin.compare` is the function, also after somebody has imported the module first."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Comparison:
-        return compare(*args, **kwargs)
-
-
-sys.modules[__name__].__class__ = _CallableModule

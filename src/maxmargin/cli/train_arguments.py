@@ -1,0 +1,159 @@
+"""The arguments of ``maxmargin train``, and which of them go together."""
+
+from __future__ import annotations
+
+import argparse
+
+from maxmargin.cli.options import add_reading, add_threads, at_least, number
+from maxmargin.cli.targets import check_targets
+from maxmargin.cli.training_options import (
+    add_features,
+    add_solving,
+    regularizer_of,
+    solver_of,
+)
+
+__all__ = ["check_options", "configure", "grid_of"]
+
+EPILOG = """\
+examples:
+  maxmargin train train.tsv -m pos.mm --template pos
+  maxmargin train train.tsv.gz -m ner.mm --template ner -C 0.3 --valid dev.tsv.gz
+  maxmargin train train.tsv -m m.mm --template my_template.txt --grid C=0.01,0.1,1 --cv 5
+  maxmargin train items.txt --format crfsuite -m m.mm
+  maxmargin train train.tsv -m small.mm --nonzeros 5000 --debias
+
+Training minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) - w·(f(x_i, y_i) - f(x_i, y))] and ends when
+the duality gap, relative to that objective, is at most --gap: no model is better by more than that.
+Templates: the built-in ones are words, pos, chunking and ner ("maxmargin template NAME" prints
+them); a file in the syntax of CRF++ or Wapiti; or module:function, file.py:function in Python.
+Ctrl-C ends training after the pass under way and writes the model.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of the command.
+    """
+    parser.epilog = EPILOG
+    parser.add_argument("train", metavar="TRAIN", help="the file to learn from; - is a pipe")
+    parser.add_argument(
+        "-m", "--model", metavar="MODEL", help="where to write the model (not needed with --cv)"
+    )
+    add_features(parser)
+    add_reading(parser)
+    group = parser.add_argument_group("training")
+    group.add_argument(
+        "-C",
+        type=number(0, open_low=True),
+        default=0.1,
+        metavar="C",
+        help="weight of the errors against the size of the weights (default: 0.1)",
+    )
+    sparse = group.add_mutually_exclusive_group()
+    sparse.add_argument(
+        "--l1-ratio",
+        type=number(0, 1),
+        default=0.0,
+        metavar="R",
+        help="elastic net R‖w‖₁ + (1-R)/2‖w‖² in place of ½‖w‖²: with 0.9, a model of a few "
+        "thousand weights; 1 is for --solver lp alone (default: 0)",
+    )
+    sparse.add_argument(
+        "--l1-ball",
+        type=number(0, open_low=True),
+        default=None,
+        metavar="R",
+        help="‖w‖₁ <= R in place of ½‖w‖², for --solver subgradient",
+    )
+    sparse.add_argument(
+        "--nonzeros",
+        type=at_least(1),
+        default=None,
+        metavar="N",
+        help="search the --l1-ratio that gives about N non-zero weights, and no more",
+    )
+    group.add_argument(
+        "--debias",
+        nargs="?",
+        choices=("features", "weights"),
+        const="features",
+        default=None,
+        help="train once more with ½‖w‖² on what the elastic net selected: features, each with a "
+        "weight for every label (default), or just the weights",
+    )
+    add_solving(group)
+    group.add_argument(
+        "--checkpoint", metavar="FILE", help="save the state of training here now and then"
+    )
+    group.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint if it is there"
+    )
+    add_threads(parser)
+    group = parser.add_argument_group("choosing a model")
+    group.add_argument(
+        "--valid",
+        metavar="FILE",
+        help="score the model on this file pass by pass (F1 of chunks, or accuracy) and keep the "
+        "best",
+    )
+    group.add_argument(
+        "--grid",
+        metavar="C=A,B,...",
+        help="train for each C, each from where the last one ended; keep the one that is best on "
+        "--valid or by --cv",
+    )
+    group.add_argument(
+        "--cv", type=at_least(2), default=None, metavar="K", help="cross-validate with K folds"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together, before any file is read."""
+    if options.model is None and options.cv is None:
+        raise ValueError("-m MODEL is missing: where shall the model be written?")
+    if options.grid is not None and options.valid is None and options.cv is None:
+        raise ValueError("--grid needs --valid FILE or --cv K to tell which C is best")
+    if options.resume and options.checkpoint is None:
+        raise ValueError("--resume needs --checkpoint FILE")
+    if options.checkpoint is not None and (options.grid is not None or options.cv is not None):
+        raise ValueError("--checkpoint is for one training; it does not go with --grid or --cv")
+    several = [name for name in ("grid", "cv", "checkpoint") if getattr(options, name) is not None]
+    if options.nonzeros is not None and several:
+        raise ValueError(
+            f"--nonzeros is a search of its own; it does not go with --{several[0]}"
+        )
+    if options.debias is not None and options.nonzeros is None and options.l1_ratio == 0:
+        raise ValueError("--debias needs --l1-ratio R or --nonzeros N to select features")
+    check_targets(
+        [(options.model, "model"), (options.checkpoint, "checkpoint")],
+        [options.train, options.valid],
+    )
+    from maxmargin.regularizers import ElasticNet, make_regularizer
+
+    solver = solver_of(options)
+    solver.check_regularizer(make_regularizer(regularizer_of(options)))
+    if options.nonzeros is not None:
+        solver.check_regularizer(ElasticNet(0.5, 0.5))
+
+
+def grid_of(options: argparse.Namespace) -> list[float]:
+    """Return the Cs of ``--grid`` in ascending order; without it, the one C."""
+    if options.grid is None:
+        return [options.C]
+    name, _, values = options.grid.partition("=")
+    try:
+        if name != "C":
+            raise ValueError
+        Cs = sorted({number(0, open_low=True)(text) for text in values.split(",")})
+    except (ValueError, argparse.ArgumentTypeError):
+        raise ValueError(
+            f"--grid: found {options.grid!r}; expected C= and numbers above 0 between commas, such "
+            "as C=0.01,0.1,1"
+        ) from None
+    return Cs

@@ -1,0 +1,103 @@
+"""Cross-validation: each C is scored on sequences that were left out of training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maxmargin.metrics import TagReport
+from maxmargin.selection.encoded import Encoded
+from maxmargin.selection.fitting import FitOptions, Outcome
+from maxmargin.selection.grid import fit_grid
+from maxmargin.selection.validation import report_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from maxmargin.structures.chain import Chain
+
+__all__ = ["cross_validate", "folds"]
+
+
+def folds(n_sequences: int, k: int, seed: int | None) -> list[NDArray[np.intp]]:
+    """Deal sequences out into k folds of about the same size, at random.
+
+    Parameters
+    ----------
+    n_sequences, k : int
+        How many; at least two folds, at most as many as sequences.
+    seed : int or None
+        Of the draw.
+
+    Returns
+    -------
+    list of arrays
+        The sequences of each fold, ascending.
+    """
+    if not 2 <= k <= n_sequences:
+        raise ValueError(f"{k} folds of {n_sequences} sequences; expected 2 to {n_sequences}")
+    order = np.random.default_rng(seed).permutation(n_sequences)
+    return [np.sort(part) for part in np.array_split(order, k)]
+
+
+def cross_validate(
+    chain: Chain,
+    data: Encoded,
+    Cs: Sequence[float],
+    k: int,
+    options: FitOptions,
+    *,
+    sample_weight: NDArray[Any] | None = None,
+    on_outcome: Callable[[int, Outcome], object] | None = None,
+) -> list[dict[str, Any]]:
+    """Score each C by training on all folds but one and tagging that one, for every fold.
+
+    The features are those of all the data: one that occurs only in the fold that is left out has
+    weight zero, as if it were unknown.
+
+    Parameters
+    ----------
+    chain, data, Cs, options
+        As for `fit_grid`.
+    k : int
+        Number of folds.
+    sample_weight : array of shape (n_sequences,), optional
+        A factor of C for each sequence, in training; scores do not have weights.
+    on_outcome : callable or None
+        Called with the number of the fold and the model, for each of them.
+
+    Returns
+    -------
+    list of dict
+        For each C in ascending order: the mean and the standard deviation over the folds of the
+        token accuracy and, with chunks, of F1.
+    """
+    scores: dict[float, list[TagReport]] = {C: [] for C in sorted(Cs)}
+    parts = folds(data.batch.n_sequences, k, options.seed)
+    for number, held in enumerate(parts):
+        rest = np.sort(np.concatenate([part for i, part in enumerate(parts) if i != number]))
+        outside = data.take(held)
+        weight = None if sample_weight is None else sample_weight[rest]
+        for outcome in fit_grid(chain, data.take(rest), Cs, options, sample_weight=weight):
+            outcome.report = report_of(chain, outside, outcome.weights, options.threads)
+            scores[outcome.C].append(outcome.report)
+            if on_outcome is not None:
+                on_outcome(number, outcome)
+            if outcome.result.interrupted:
+                raise KeyboardInterrupt
+    return [{"C": C, **_summary(reports)} for C, reports in scores.items()]
+
+
+def _summary(reports: list[TagReport]) -> dict[str, Any]:
+    def mean_and_spread(values: list[float]) -> tuple[float, float]:
+        return float(np.mean(values)), float(np.std(values))
+
+    accuracy, accuracy_spread = mean_and_spread([r.token_accuracy for r in reports])
+    row: dict[str, Any] = {"token_accuracy": accuracy, "token_accuracy_std": accuracy_spread}
+    f1s = [r.f1 for r in reports if r.has_chunks]
+    if f1s:
+        row["f1"], row["f1_std"] = mean_and_spread(f1s)
+    row["score"] = row.get("f1", accuracy)
+    return row

@@ -1,0 +1,180 @@
+"""One training of a chain on encoded data; the model of its end, or of its best pass.
+
+Grids, folds, paths and searches (the other files of this folder) are series of such trainings. The
+loop over passes is the driver's (`maxmargin.solvers.driver`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.memory import require_memory
+from maxmargin.metrics import TagReport
+from maxmargin.selection.encoded import Encoded
+from maxmargin.selection.validation import Validation, main_score, report_of
+from maxmargin.solvers import Certificate, SolveResult, make_solver, solve
+from maxmargin.solvers.base import Machine
+from maxmargin.solvers.driver import make_certificate, require_learned
+from maxmargin.solvers.ending import best_pass_reason
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from maxmargin._native import ChainProblem
+    from maxmargin.structures.chain import Chain
+
+__all__ = ["FitOptions", "Outcome", "fit"]
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How to train; the parameters of `maxmargin.solvers.solve`."""
+
+    solver: Any = "sdm"
+    regularizer: Any = None
+    gap: float = 0.01
+    max_passes: int = 1000
+    time_limit: float | None = None
+    dtype: str = "float32"
+    threads: int = 1
+    seed: int | None = 0
+    checkpoint: Any = None
+    resume: bool = False
+
+
+@dataclass
+class Outcome:
+    """A trained model.
+
+    Attributes
+    ----------
+    C : float
+        The C of training.
+    result : SolveResult
+        Weights, certificate and history of the end of training.
+    weights : array
+        The weights to keep: of the end, or of the pass that was best on the validation data.
+    certificate : Certificate
+        Of these weights.
+    report : TagReport or None
+        What these weights reach on the validation data.
+    best_pass : int or None
+        The pass after which these weights were there; None: the end.
+    scores : list of dict
+        Accuracy and F1 on the validation data, pass by pass.
+    gap_asked : float
+        The relative gap that training was to reach.
+    """
+
+    C: float
+    result: SolveResult
+    weights: NDArray[Any]
+    certificate: Certificate
+    report: TagReport | None = None
+    best_pass: int | None = None
+    scores: list[dict[str, Any]] = field(default_factory=list)
+    gap_asked: float = 0.0
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate is within the gap asked for, or the solver's own rule holds.
+
+        The solver's rule is about the end of training, so it does not count for the weights of an
+        earlier pass.
+        """
+        if self.best_pass is None:
+            return self.result.converged
+        return self.certificate.gap <= self.gap_asked
+
+    @property
+    def stop_reason(self) -> str:
+        """Why training ended, and after which pass these weights were there."""
+        reason = self.result.stop_reason
+        if self.best_pass is None:
+            return reason
+        return best_pass_reason(self.best_pass, self.result.n_passes, reason)
+
+
+def fit(
+    chain: Chain,
+    problem: ChainProblem,
+    C: float,
+    options: FitOptions,
+    *,
+    valid: Encoded | None = None,
+    callbacks: Iterable[Any] = (),
+    on_score: Callable[[dict[str, Any]], object] | None = None,
+    machine: Machine | None = None,
+    may_be_empty: bool = False,
+) -> Outcome:
+    """Train once.
+
+    Parameters
+    ----------
+    chain : Chain
+        The structure, prepared.
+    problem : ChainProblem
+        The training data.
+    C : float
+        Weight of the loss.
+    options : FitOptions
+        How to train.
+    valid : Encoded or None
+        Data on which the best pass is chosen; None: the end of training is kept.
+    callbacks : iterable
+        As for `maxmargin.solvers.solve`.
+    on_score : callable or None
+        Called with each score on the validation data.
+    machine : Machine or None
+        The machine of an earlier training on the same problem, from whose end this one starts.
+    may_be_empty : bool
+        Whether weights that are all zero are returned although training did not prove that they
+        are the optimum. The models of a series may be like that: the caller checks the chosen one.
+
+    Returns
+    -------
+    Outcome
+        The model.
+
+    Raises
+    ------
+    NothingLearnedError
+        If training stopped (at a limit, for example) before it learned anything.
+    KeyboardInterrupt
+        If Ctrl-C came before it learned anything.
+    """
+    validation = None if valid is None else Validation(chain, valid, options.threads, on_score)
+    require_memory(*chain.memory_needed(options.dtype))
+    result = solve(
+        problem,
+        make_solver(options.solver),
+        C=C,
+        dtype=options.dtype,
+        regularizer=options.regularizer,
+        gap=options.gap,
+        max_passes=options.max_passes,
+        time_limit=options.time_limit,
+        n_jobs=options.threads,
+        random_state=options.seed,
+        callbacks=[*callbacks, *([] if validation is None else [validation])],
+        checkpoint=options.checkpoint,
+        resume=options.resume,
+        engine=machine,
+        warn=False,
+    )
+    if not may_be_empty:
+        require_learned(result)
+    outcome = Outcome(C, result, result.weights, result.certificate, gap_asked=options.gap)
+    if validation is None or valid is None:
+        return outcome
+    outcome.scores = validation.scores
+    outcome.report = report_of(chain, valid, result.weights, options.threads)
+    if validation.best is not None and validation.best[0] > main_score(outcome.report):
+        _, outcome.best_pass, outcome.weights, outcome.report = validation.best
+        # The dual of the end is a lower bound of every primal, also of these earlier weights.
+        primal = result.engine.primal_of(outcome.weights, options.threads)
+        dual = result.certificate.dual
+        outcome.certificate = make_certificate(result.engine, primal, dual, problem.n_examples)
+    return outcome
