@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     training, params = (entry if isinstance(entry, dict) else {} for entry in given)
     few = options.top if options.transitions else min(options.top, FEW_TRANSITIONS)
     wanted = options.json or not (options.template or options.text is not None)
-    n_features = chain.encoder.n_sparse + chain.encoder.n_dense
+    n_features = chain.layout.n_token_features
     L = chain.n_labels
     summary: dict[str, Any] = {
         "file": options.model,
@@ -244,10 +244,7 @@ def _objective(model: TaggerModel) -> dict[str, Any] | None:
 
 def _matrix(model: TaggerModel) -> NDArray[Any]:
     """Return the weights of a model that is stored in full, [rows][labels], as a view."""
-    L = model.chain.n_labels
-    encoder = model.chain.encoder
-    rows = encoder.n_sparse + encoder.n_dense + L + 2 + encoder.n_pair * L
-    matrix: NDArray[Any] = model.weights.reshape(rows, -1)[:, :L]
+    matrix: NDArray[Any] = model.chain.layout.rows(model.weights)
     return matrix
 
 
@@ -257,7 +254,7 @@ def _tail(model: TaggerModel) -> NDArray[Any]:
 
     if isinstance(model.weights, SparseWeights):
         return model.weights.arrays()[3].reshape(-1, model.chain.n_labels)
-    return _matrix(model)[model.chain.encoder.n_sparse :]
+    return _matrix(model)[model.chain.layout.tail]
 
 
 def _count_nonzero(model: TaggerModel) -> int:
@@ -290,7 +287,7 @@ def _blocks(
 
     from maxmargin._native import SparseWeights
 
-    encoder, L = model.chain.encoder, model.chain.n_labels
+    layout, L = model.chain.layout, model.chain.n_labels
     first = 0
     if isinstance(model.weights, SparseWeights):
         counts, labels, weights, tail = model.weights.arrays()
@@ -301,9 +298,9 @@ def _blocks(
                 entries = entries[labels[entries] == label]
             features = np.searchsorted(ends, entries, side="right")
             yield weights[entries], features, labels[entries]
-        rows, first = tail.reshape(-1, L)[: encoder.n_dense], encoder.n_sparse
+        rows, first = tail.reshape(-1, L)[layout.without_sparse.coef], layout.dense.start
     else:
-        rows = _matrix(model)[: encoder.n_sparse + encoder.n_dense]
+        rows = _matrix(model)[layout.coef]
     columns = np.arange(L) if label is None else np.array([label])
     step = max(1, _TOGETHER // len(columns))
     for begin in range(0, len(rows), step):
@@ -394,12 +391,11 @@ def _transitions(model: TaggerModel, k: int, label: int | None) -> list[dict[str
     import numpy as np
 
     L = model.chain.n_labels
-    tail = _tail(model)
+    tail = model.chain.layout.without_sparse.split(_tail(model))
     # With start as one more label before, and end as one more behind.
-    square = np.zeros((L + 1, L + 1), dtype=tail.dtype)
-    edges = tail[model.chain.encoder.n_dense :]
-    square[:L, :L] = edges[:L]
-    square[L, :L], square[:L, L] = edges[L], edges[L + 1]
+    square = np.zeros((L + 1, L + 1), dtype=tail.transitions.dtype)
+    square[:L, :L] = tail.transitions
+    square[L, :L], square[:L, L] = tail.start, tail.end
     if label is not None:
         takes_part = np.zeros(square.shape, dtype=bool)
         takes_part[label], takes_part[:, label] = True, True
@@ -441,7 +437,7 @@ def selected(model: TaggerModel) -> dict[str, Any]:
     template = getattr(encoder, "template", None)
     named = encoder.hash_bits is None and (template is not None or encoder.vocabulary is not None)
     of_label = np.zeros(L, dtype=np.int64)
-    of_feature = np.zeros(encoder.n_sparse + encoder.n_dense if named else 0, dtype=np.int64)
+    of_feature = np.zeros(chain.layout.n_token_features if named else 0, dtype=np.int64)
     for weights, features, labels in _blocks(model, None):
         there = weights != 0
         of_label += np.bincount(labels[there], minlength=L)
@@ -449,10 +445,10 @@ def selected(model: TaggerModel) -> dict[str, Any]:
         if named and len(found):
             counts = np.bincount(found - found[0])
             of_feature[found[0] : found[0] + len(counts)] += counts
-    edges = _tail(model)[encoder.n_dense :]
-    pairs = edges[L + 2 :] != 0  # a row is a pair feature and the label before
-    of_label += pairs.sum(axis=0)
-    of_pair = pairs.sum(axis=1).reshape(encoder.n_pair, L).sum(axis=1)
+    layout, tail = chain.layout.without_sparse, _tail(model)
+    pairs = layout.split(tail).pairs != 0
+    of_label += pairs.sum(axis=(0, 1))
+    of_pair = pairs.sum(axis=(1, 2))
     lines: list[dict[str, Any]] = []
     if named and template is not None:
         lines = _by_line(model, of_feature, of_pair)
@@ -464,7 +460,7 @@ def selected(model: TaggerModel) -> dict[str, Any]:
             {"label": label, "weights": int(of_label[column])}
             for label, column in zip(chain.classes_, chain.class_columns_, strict=True)
         ],
-        "transitions": int(np.count_nonzero(edges[: L + 2])),
+        "transitions": int(np.count_nonzero(tail[layout.edges])),
     }
 
 

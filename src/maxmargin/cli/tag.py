@@ -224,8 +224,7 @@ def _margins(model: TaggerModel, batch: Any, options: argparse.Namespace) -> tup
 
     chain = model.chain
     codes = chain.predict_encoded(batch, model.weights, options.threads)
-    problem = chain.encoded_problem(batch)
-    scores = problem.max_marginals(model.weights, options.threads).reshape(-1, chain.n_labels)
+    scores = chain.max_marginals_batch(batch, model.weights, options.threads)
     tokens = np.arange(len(codes))
     chosen = scores[tokens, codes]
     scores[tokens, codes] = -np.inf
@@ -237,7 +236,7 @@ def _margins(model: TaggerModel, batch: Any, options: argparse.Namespace) -> tup
 def _nbest(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:
     """Return the best labellings of each sequence, one after the other."""
     batch = model.chain.encoder.transform(table)
-    found = _kbest(model, batch, options)
+    found = model.chain.kbest_batch(batch, model.weights, options.nbest, options.threads)
     sep = " " if table.native.separator == "space" else "\t"
     which = list(range(table.n_columns))
     names = [str(label) for label in model.chain.labels_]
@@ -251,19 +250,13 @@ def _nbest(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) 
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _kbest(model: TaggerModel, batch: Any, options: argparse.Namespace) -> Any:
-    chain = model.chain
-    problem = chain.encoded_problem(batch)
-    masks = chain.mask if chain.mask is not None else (None, None, None)
-    return problem.kbest(model.weights, options.nbest, options.threads, *masks)
-
-
 def _labels_only(model: TaggerModel, batch: Any, options: argparse.Namespace) -> bytes:
     """Return a label a line, a blank line between sequences."""
     names = [str(label) for label in model.chain.labels_]
     if options.nbest is not None:
         lines = []
-        for paths in _kbest(model, batch, options):
+        found = model.chain.kbest_batch(batch, model.weights, options.nbest, options.threads)
+        for paths in found:
             for rank, (score, codes) in enumerate(paths):
                 lines += [f"# {rank} {score:.6f}", *(names[c] for c in codes.tolist()), ""]
         return "".join(f"{line}\n" for line in lines).encode()

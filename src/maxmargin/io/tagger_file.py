@@ -52,6 +52,7 @@ from maxmargin.io.objective import (
 from maxmargin.memory import require_memory
 from maxmargin.printable import quoted
 from maxmargin.structures.chain import Chain
+from maxmargin.structures.chain_layout import ChainLayout
 from maxmargin.structures.kernels import KernelWeights
 
 if TYPE_CHECKING:
@@ -198,10 +199,9 @@ def save_tagger(
             )
     chain.native_weights(weights)  # checks its size and type
     _require_finite(weights)
-    encoder, L = chain.encoder, chain.n_labels
-    matrix = weights.reshape(-1, _native.padded_labels(L, weights.itemsize == 4))
-    d = encoder.n_sparse
-    pair_row = d + encoder.n_dense + L + 2
+    layout, encoder, L = chain.layout, chain.encoder, chain.n_labels
+    matrix = layout.matrix(weights)
+    d = layout.n_sparse
     nonzero = matrix[:d, :L] != 0
     named = encoder.hash_bits is None and encoder.kind in _NAMED
     kept = np.arange(d)
@@ -217,7 +217,7 @@ def save_tagger(
         if named:
             arrays |= _line_arrays("", encoder.unigrams, kept)
         if encoder.n_pair:
-            blocks = matrix[pair_row:, :L].reshape(encoder.n_pair, L, L)
+            blocks = layout.split(layout.rows(weights)).pairs
             pairs = np.flatnonzero(blocks.any(axis=(1, 2)))
             if len(pairs):
                 arrays |= _line_arrays("pair_", encoder.bigrams, pairs)
@@ -227,7 +227,7 @@ def save_tagger(
         assert encoder.vocabulary is not None
         every = encoder.vocabulary.names()
         arrays |= _name_arrays("", [every[k] for k in kept.tolist()])
-    arrays |= _weight_arrays(matrix[:pair_row], nonzero, kept, named=named)
+    arrays |= _weight_arrays(matrix[: layout.pairs.start], nonzero, kept, named=named)
     if chain.mask is not None:
         arrays |= zip(_MASKS, chain.mask, strict=True)
     told: dict[str, Any] = {}
@@ -386,6 +386,7 @@ class _Reader:
         self.n_dense = self._integer("n_dense", 0, 2**32 - 1)
         # The first files of this version had no pair features and did not say so.
         self.n_pair = self._integer("n_pair", 0, 2**32 - 1) if "n_pair" in self.described else 0
+        self.layout = ChainLayout(self.n_sparse, self.n_dense, self.n_labels, self.n_pair)
         self.hash_bits: int | None = None
         if self.described["hash_bits"] is not None:
             self.hash_bits = self._integer("hash_bits", 1, MAX_HASH_BITS)
@@ -543,27 +544,25 @@ class _Reader:
 
     def weights(self) -> Any:
         """Return the weights as native code takes them: sparse ones if they are large."""
-        n_rows = self.n_sparse + self.n_dense + self.n_labels + 2
+        head = self.layout.without_pairs
         if "weights" in self.arrays:
             matrix = self.arrays["weights"]
-            single = matrix.dtype == np.float32
-            padded = _native.padded_labels(self.n_labels, single)
-            if matrix.dtype not in _FLOATS or matrix.shape != (n_rows, padded):
+            width = head.width(matrix.dtype) if matrix.dtype in _FLOATS else None
+            if matrix.shape != (head.n_rows, width):
                 raise ValueError("the weights do not fit the features and labels")
             _require_finite(matrix)
             if not self.n_pair:
                 return matrix.reshape(-1)
             full: Any = matrix
         else:
-            sparse = self._sparse(n_rows)
+            sparse = self._sparse()
             if not self.n_pair and isinstance(sparse, _native.SparseWeights):
                 # Whole vectors of a full matrix are added faster than entries one by one.
-                size = n_rows * _native.padded_labels(self.n_labels, True) * 4
-                return sparse.dense() if size <= FULL_BYTES else sparse
+                return sparse.dense() if head.n_bytes("float32") <= FULL_BYTES else sparse
             full = sparse.dense() if isinstance(sparse, _native.SparseWeights) else sparse
             if not self.n_pair:
                 return full
-            full = full.reshape(n_rows, -1)
+            full = head.matrix(full)
         return self._with_pairs(full)
 
     def _entries(self, prefix: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -582,10 +581,11 @@ class _Reader:
         _require_finite(values)
         return counts, labels, values
 
-    def _sparse(self, n_rows: int) -> Any:
+    def _sparse(self) -> Any:
+        n_tail = self.layout.without_pairs.without_sparse.n_rows
         counts, labels, values = self._entries("")
         tail = self.arrays["tail"]
-        if tail.shape != (n_rows - self.n_sparse, self.n_labels) or tail.dtype != values.dtype:
+        if tail.shape != (n_tail, self.n_labels) or tail.dtype != values.dtype:
             raise ValueError("the weights do not fit the features and labels")
         _require_finite(tail)
         if "rows" in self.arrays:
@@ -614,33 +614,31 @@ class _Reader:
 
     def _full(self, counts: Any, labels: Any, values: Any, tail: Any) -> NDArray[Any]:
         """Return a full matrix of the same type as the values."""
-        single = values.dtype == np.float32
-        padded = _native.padded_labels(self.n_labels, single)
-        n_rows = len(counts) + len(tail)
-        require_memory("the weights", n_rows * padded * values.itemsize)
-        weights: NDArray[Any] = _native.aligned_array(n_rows * padded, single)
-        matrix = weights.reshape(n_rows, padded)
-        matrix[:] = 0
+        head = self.layout.without_pairs
+        require_memory("the weights", head.n_bytes(values.dtype))
+        weights: NDArray[Any] = head.zeros(values.dtype)
+        matrix = head.matrix(weights)
         matrix[np.repeat(np.arange(len(counts)), counts), labels] = values
-        matrix[len(counts) :, : self.n_labels] = tail
+        matrix[head.tail, : self.n_labels] = tail
         return weights
 
     def _with_pairs(self, matrix: NDArray[Any]) -> NDArray[Any]:
         """Return the matrix with the weights of the pair features behind it."""
-        L, padded = self.n_labels, matrix.shape[1]
+        L, layout = self.n_labels, self.layout
         counts, labels, values = self._entries("pair_")
         if values.dtype != matrix.dtype or len(counts) != self.n_pair * L:
             raise ValueError("the weights of the pair features do not fit the others")
         row = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
         if (np.diff(row * L + labels) <= 0).any():
             raise ValueError("the labels of a row are not in order")
-        n_rows = len(matrix) + len(counts)
-        require_memory("the weights", n_rows * padded * matrix.itemsize)
-        weights: NDArray[Any] = _native.aligned_array(n_rows * padded, matrix.itemsize == 4)
-        full = weights.reshape(n_rows, padded)
+        require_memory("the weights", layout.n_bytes(matrix.dtype))
+        weights: NDArray[Any] = _native.aligned_array(
+            layout.n_weights(matrix.dtype), matrix.itemsize == 4
+        )
+        full = layout.matrix(weights)
         full[: len(matrix)] = matrix
-        full[len(matrix) :] = 0
-        full[len(matrix) + np.repeat(np.arange(len(counts)), counts), labels] = values
+        full[layout.pairs] = 0
+        full[layout.pairs.start + row, labels] = values
         return weights
 
 
@@ -669,8 +667,7 @@ def dense_weights(model: TaggerModel) -> NDArray[Any]:
         Native weights, aligned.
     """
     if isinstance(model.weights, _native.SparseWeights):
-        size = _native.padded_labels(model.chain.n_labels, True) * 4 * model.weights.n_rows
-        require_memory("the full matrix of the weights", size)
+        require_memory("the full matrix of the weights", model.chain.layout.n_bytes("float32"))
         return model.weights.dense()
     weights: Any = model.chain.native_weights(model.weights)
     return np.asarray(weights)
