@@ -23,8 +23,8 @@ from maxmargin.features.columns import ColumnTable
 from maxmargin.features.encode import FeatureEncoder
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
-from maxmargin.io import tagger_file
 from maxmargin.io.tagger_file import load_tagger, save_tagger
+from maxmargin.io.tagger_file import weights as file_weights
 from maxmargin.structures.chain import Chain
 
 ROWS = [
@@ -105,7 +105,7 @@ def expected(path):
 def form(request, monkeypatch):
     """Small models are loaded as full matrices; let them stay sparse, as large ones do."""
     if request.param == "sparse":
-        monkeypatch.setattr(tagger_file, "FULL_BYTES", 0)
+        monkeypatch.setattr(file_weights, "FULL_BYTES", 0)
 
 
 @pytest.mark.usefixtures("form")
