@@ -26,7 +26,7 @@ import os
 import stat
 import struct
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from maxmargin.errors import ModelFormatError
 
-__all__ = ["Container", "read_container", "write_container"]
+__all__ = ["Container", "Header", "read_container", "read_header", "write_container"]
 
 MAGIC = b"maxmargn"
 VERSION = 1
@@ -261,6 +261,54 @@ def _replace(name: str, pieces: list[tuple[int, Any]]) -> int:
 
 
 # Reading
+
+
+class Header(NamedTuple):
+    """The header of a model file, without the list of its arrays.
+
+    Attributes
+    ----------
+    path : str
+        The file it was read from.
+    kind : str
+        What the file holds.
+    meta : dict
+        Everything that is not an array.
+    version : int
+        Version of the format.
+    n_bytes : int
+        Size of the file.
+    """
+
+    path: str
+    kind: str
+    meta: dict[str, Any]
+    version: int
+    n_bytes: int
+
+
+def read_header(path: str | os.PathLike[str]) -> Header:
+    """Read the header of a model file and verify it; the arrays are not looked at.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    Header
+        The header.
+
+    Raises
+    ------
+    ModelFormatError, OSError
+        As `read_container`.
+    """
+    name = os.fsdecode(path)
+    with _Source(name, mmap=False) as source:
+        header, _ = _read_header(name, source)
+        return Header(name, header["kind"], header["meta"], VERSION, source.size)
 
 
 def read_container(
