@@ -27,7 +27,7 @@ from maxmargin.features import (
     check_lengths,
     encode_labels,
 )
-from maxmargin.features.encode import label_list
+from maxmargin.features.labels import label_list
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.memory import require_memory
 from maxmargin.printable import quoted
@@ -109,7 +109,7 @@ class Chain(Structure):
     """Label sequences: one label for every token, scored with their features and transitions.
 
     X is a list of sequences, Y a list of label sequences of the same lengths; what a sequence may
-    look like is told in `maxmargin.features.encode`. Training runs in native code.
+    look like is described in `maxmargin.features.encode`. Training runs in native code.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from maxmargin.features.encode import MAX_HASH_BITS
+from maxmargin.features.counting import MAX_HASH_BITS
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
