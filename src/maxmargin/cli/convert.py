@@ -159,7 +159,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
 
 def _target(options: argparse.Namespace) -> str:
-    """Return the format of the output: as told, or by the ending of its name."""
+    """Return the format of the output: as asked for, or by the ending of its name."""
     if options.to is not None:
         return str(options.to)
     ending = os.path.splitext(options.output.removesuffix(".gz"))[1]  # noqa: PTH122
@@ -325,7 +325,7 @@ def _write_columns(data: ColumnTable | Items, options: argparse.Namespace) -> in
 
 @contextlib.contextmanager
 def _naming_source(source: str) -> Iterator[None]:
-    """Let the errors about what a format cannot hold tell the file from which it came."""
+    """Name the file in the errors about what a format cannot hold."""
     try:
         yield
     except ValueError as error:

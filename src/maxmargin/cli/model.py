@@ -35,7 +35,7 @@ class LoadedModel(NamedTuple):
 
 @contextlib.contextmanager
 def naming_model(path: str) -> Iterator[None]:
-    """Let the errors about what a model cannot do tell its file.
+    """Name the file in the errors about what a model cannot do.
 
     Parameters
     ----------

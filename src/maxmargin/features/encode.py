@@ -195,7 +195,7 @@ class FeatureEncoder:
         return EncodedBatch(batch.offsets, n_sparse, *rows)
 
     def identity(self) -> Any:
-        """Return what tells the features of one encoder from those of another."""
+        """Return what differs between encoders with different features."""
         return () if self.vocabulary is None else self.vocabulary.__getstate__()
 
     def feature_names(self) -> list[str]:

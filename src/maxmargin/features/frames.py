@@ -1,4 +1,4 @@
-"""Data frames where sequences are expected: what they are is told by their type, not their shape.
+"""Data frames where sequences are expected: they are known by their type, not their shape.
 
 A data frame that is asked for its items gives its columns (or their names), so that one with as
 many rows as columns looks like a list of tokens. No library is imported that is not there already:

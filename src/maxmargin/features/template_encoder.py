@@ -345,7 +345,7 @@ class TemplateEncoder:
         )
 
     def identity(self) -> Any:
-        """Return what tells the features of one encoder from those of another."""
+        """Return what differs between encoders with different features."""
         features = (self.unigrams.fingerprints, self.bigrams.fingerprints)
         return self.template.text, self.hash_bits, features
 

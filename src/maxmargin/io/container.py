@@ -49,7 +49,7 @@ ALIGNMENT = 64
 MAX_HEADER = 64 << 20  # parsed JSON takes some twenty times its length
 MAX_NDIM = 4
 MAX_DEPTH = 64  # of lists and dicts in meta: far below Python's limit for recursion
-MAX_BITS = 2048  # of an integer in meta: Python can be told to read no more than 640 digits
+MAX_BITS = 2048  # of an integer in meta: Python can be set to read no more than 640 digits
 
 _MOST = 1 << 30  # bytes read at a time: Linux does no more than 2 GB
 _MUCH = 1 << 26  # bytes that are compared with the memory there is

@@ -141,7 +141,7 @@ def read_bytes(path: PathOrFile, *, max_inflated: int | None = None) -> bytes:
     Returns
     -------
     bytes
-        Text in UTF-8 as far as the first bytes tell; the rest is not looked at.
+        Text in UTF-8 as far as the first bytes show; the rest is not looked at.
 
     Raises
     ------

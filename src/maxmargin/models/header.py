@@ -94,7 +94,7 @@ def stored_objective(model: TaggerModel) -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        None if the file does not tell.
+        None if the file does not have it.
     """
     if model.objective is None:
         return None

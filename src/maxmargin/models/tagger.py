@@ -129,9 +129,9 @@ class TaggerKind(ModelKind):
         -------
         dict
             ``features`` (their kind), ``n_features``, ``n_features_trained`` (None if the file does
-            not tell), ``n_labels``, ``n_pair_features``, ``n_weights`` (of a full model),
+            not say), ``n_labels``, ``n_pair_features``, ``n_weights`` (of a full model),
             ``n_nonzero``, ``memory_bytes``, ``labels``, ``certificate``, ``objective`` (None if the
-            file does not tell), ``training``, ``params``, ``template`` (its source), ``top``,
+            file does not say), ``training``, ``params``, ``template`` (its source), ``top``,
             ``transitions``; with ``selected`` also ``selected``. The start of a sequence is the
             ``from`` None, its end the ``to`` None.
         """

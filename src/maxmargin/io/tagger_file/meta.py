@@ -47,7 +47,7 @@ def training_meta(
     return {
         "certificate": {
             # A primal is infinite where a hard margin was asked for that the weights do not have;
-            # what an earlier file did not tell is NaN.
+            # what an earlier file does not have is NaN.
             **{k: v if math.isfinite(v) else None for k, v in figures.items() if not math.isnan(v)},
             "n_examples": certificate.n_examples,
             "approximate": certificate.approximate,

@@ -50,7 +50,7 @@ def save_tagger(
         What else to keep: ``certificate``, ``training``, ``params``; values that JSON can hold.
     objective : mapping or None
         The parameters of an estimator that say what was minimised, by the names in
-        `maxmargin.io.objective.OBJECTIVE`. None: the file does not tell.
+        `maxmargin.io.objective.OBJECTIVE`. None: the file has no objective.
 
     Returns
     -------
