@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from maxmargin.io.objective import plain_value
+from maxmargin.io.header_values import plain_value
 
 if TYPE_CHECKING:
     from maxmargin.solvers.base import Certificate

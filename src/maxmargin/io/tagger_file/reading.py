@@ -9,7 +9,8 @@ import numpy as np
 
 from maxmargin.errors import ModelFormatError
 from maxmargin.io.container import read_container
-from maxmargin.io.objective import LOSS_COSTS, check_meta, restore_objective
+from maxmargin.io.meta_checks import check_meta
+from maxmargin.io.objective import LOSS_COSTS, restore_objective
 from maxmargin.io.tagger_file.encoders import FunctionNeededError, read_encoder
 from maxmargin.io.tagger_file.model import KIND, LABEL_TYPES, MASKS, TaggerModel
 from maxmargin.io.tagger_file.sizes import read_sizes
