@@ -16,15 +16,8 @@ from maxmargin.io.columns import read_columns
 from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import TaggerModel
 from maxmargin.models import kinds
-from maxmargin.models.kinds import (
-    DescriptionRequest,
-    InputFiles,
-    ModelKind,
-    kind_named,
-    kind_of,
-    known_kinds,
-    register,
-)
+from maxmargin.models.base import DescriptionRequest, InputFiles, ModelKind
+from maxmargin.models.kinds import kind_named, kind_of, known_kinds, register
 
 TRAIN = "the\tD\ndogs\tN\nbark\tV\n\ncats\tN\nsleep\tV\nthe\tD\n"
 
@@ -172,7 +165,8 @@ def tagger(tmp_path):
 def test_looking_a_tagger_up_imports_nothing_that_is_large(tagger):
     program = (
         "import sys\n"
-        "from maxmargin.models.kinds import DescriptionRequest, kind_named, kind_of, known_kinds\n"
+        "from maxmargin.models.base import DescriptionRequest\n"
+        "from maxmargin.models.kinds import kind_of, known_kinds\n"
         "known_kinds()\n"
         "print(*[m for m in ('numpy', 'sklearn', 'scipy') if m in sys.modules])\n"
         "kind = kind_of(sys.argv[1])\n"

@@ -90,7 +90,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         If the model cannot be read, or the text not be written.
     """
     from maxmargin.io.container import read_header
-    from maxmargin.models.kinds import DescriptionRequest, kind_of
+    from maxmargin.models.base import DescriptionRequest
+    from maxmargin.models.kinds import kind_of
 
     path = options.model
     kind, header = kind_of(path), read_header(path)

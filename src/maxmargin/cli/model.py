@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from maxmargin.cli.options import FORMATS, guarded, is_function, load_function
 
 if TYPE_CHECKING:
-    from maxmargin.models.kinds import InputFiles, ModelKind
+    from maxmargin.models.base import InputFiles, ModelKind
 
 __all__ = ["LoadedModel", "add_model", "load_model", "naming_model"]
 

@@ -10,8 +10,8 @@ from maxmargin._native import SparseWeights
 from maxmargin.errors import NotCompatibleError
 from maxmargin.io.container import read_header
 from maxmargin.io.tagger_file import KIND, TaggerModel, dense_weights, load_tagger, save_tagger
+from maxmargin.models.base import DescriptionRequest, InputFiles, ModelKind
 from maxmargin.models.header import feature_kind, listed, shown_certificate, stored_objective
-from maxmargin.models.kinds import DescriptionRequest, InputFiles, ModelKind
 from maxmargin.models.selected import selected
 from maxmargin.models.strongest import strongest_features, strongest_transitions
 from maxmargin.models.text import write_text
