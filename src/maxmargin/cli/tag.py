@@ -134,13 +134,13 @@ class _Predictor:
         ]
         return np.arange(len(cells), dtype=np.int32), cells
 
-    def kbest(self, data: ColumnTable | Items) -> Iterator[list[tuple[str, list[str]]]]:
-        """Yield for each sequence the head line and the labels of each of its best outputs."""
+    def kbest(self, data: ColumnTable | Items) -> Iterator[list[tuple[str, list[int]]]]:
+        """Yield for each sequence the head line and the labels' codes of each of its best ones."""
         with naming_model(self.options.model):
             found = self.kind.kbest(self.model, data, self.options.nbest, self.options.threads)
         for outputs in found:
             yield [
-                (f"# {rank} {score:.6f}", [self.names[c] for c in codes.tolist()])
+                (f"# {rank} {score:.6f}", codes.tolist())
                 for rank, (score, codes) in enumerate(outputs)
             ]
 
@@ -237,13 +237,13 @@ def _columns(predictor: _Predictor, table: ColumnTable) -> bytes:
     if predictor.options.nbest is None:
         places, cells = predictor.cells(table, sep)
         return table.native.with_column(places, cells, predictor.options.comments or "")
-    which = list(range(table.n_columns))
+    which, names = list(range(table.n_columns)), predictor.names
     lines = []
     for i, outputs in enumerate(predictor.kbest(table)):
         rows = [sep.join(row) for row in table.native.rows(i, which)]
-        for head, labels in outputs:
+        for head, codes in outputs:
             lines.append(head)
-            lines += [f"{row}{sep}{label}" for row, label in zip(rows, labels, strict=True)]
+            lines += [f"{row}{sep}{names[c]}" for row, c in zip(rows, codes, strict=True)]
             lines.append("")
     return "".join(f"{line}\n" for line in lines).encode()
 
@@ -253,8 +253,8 @@ def _labels_only(predictor: _Predictor, items: Items) -> bytes:
     if predictor.options.nbest is not None:
         lines = []
         for outputs in predictor.kbest(items):
-            for head, labels in outputs:
-                lines += [head, *labels, ""]
+            for head, codes in outputs:
+                lines += [head, *(predictor.names[c] for c in codes), ""]
         return "".join(f"{line}\n" for line in lines).encode()
     places, cells = predictor.cells(items, "\t")
     tags = [cells[k] for k in places.tolist()]
