@@ -12,7 +12,7 @@ from maxmargin.printable import printable
 __all__ = ["describe"]
 
 TEMPLATE_LINES = 3  # that are shown of a template
-#: What is shown in words of its own; other entries of a description are shown as it is.
+#: What is shown in words of its own; other entries of a description as they are.
 _KNOWN = frozenset(
     (
         *("file", "format_version", "n_bytes", "features", "n_features", "n_features_trained"),

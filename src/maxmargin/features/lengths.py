@@ -1,4 +1,4 @@
-"""Lengths of sequences: a label for every token."""
+"""Lengths of sequences, and the check that every token has a label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences as people give them: whether they are some, of which kind, and how long each is."""
+"""Sequences as users give them: a check that they are sequences, their kind and their lengths."""
 
 from __future__ import annotations
 

@@ -11,9 +11,10 @@ The file, all numbers little-endian::
          arrays    each at the next multiple of 64, zeros between, nothing after the last
 
 Every array is listed in the header with name, dtype, shape, offset, nbytes and checksum. Offset
-and nbytes follow from the rest and are there to be compared: a file has one reading or none. Every
-byte is either covered by a checksum or known to be zero, so that no damage goes unseen. Checksums
-are against accidents; against an enemy stand the checks of every value, which trust no checksum.
+and nbytes follow from the rest; they must agree with it, so that no file can be read in two ways.
+Every byte is either covered by a checksum or known to be zero, so that all damage is found.
+Checksums find accidents only. Files that were made to do harm have good checksums, so every value
+is checked as well.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxmargin import _native
+from maxmargin.errors import ModelFormatError
 from maxmargin.io.atomic import replacing
 from maxmargin.memory import require_memory
 
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
-
-    from maxmargin.errors import ModelFormatError
 
 __all__ = ["Container", "Header", "read_container", "read_header", "write_container"]
 
@@ -547,7 +547,7 @@ def _check_keys(name: str, what: str, value: Any, wanted: set[str]) -> None:
 
 
 def _check_type(name: str, what: str, value: Any, wanted: type) -> None:
-    if type(value) is not wanted:  # not isinstance: True is no size
+    if type(value) is not wanted:  # not isinstance: True would pass for an integer
         raise _bad(name, f"{what} is {_short(value)}; expected a {wanted.__name__}")
 
 
@@ -573,9 +573,6 @@ def _short(value: Any) -> str:
 
 
 def _bad(name: str, what: str) -> ModelFormatError:
-    # Imported here because it brings scikit-learn with it, for which a good file need not wait.
-    from maxmargin.errors import ModelFormatError
-
     return ModelFormatError(f"{name}: {what}")
 
 

@@ -69,7 +69,7 @@ def tag_text(label: str) -> str:
     ValueError
         If the format cannot hold it.
     """
-    # Only blanks and tabs part words here, but other programs may see more.
+    # Here only blanks and tabs separate words; other programs may split at other white space.
     if len(label.split()) != 1 or label.strip() != label or label.startswith(_NO_TAG):
         raise ValueError(
             f"the labels: found the label {quoted(label)}; expected one without white space that "

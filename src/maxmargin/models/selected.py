@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["selected"]
 
-MOST_GROUPS = 50  # of features that are texts; where there are more, they say nothing
+MOST_GROUPS = 50  # of features that are texts; more are not listed
 
 
 def selected(model: TaggerModel) -> dict[str, Any]:

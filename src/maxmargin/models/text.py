@@ -149,7 +149,7 @@ def _nonzero(block: NDArray[Any]) -> Iterator[tuple[int, int, str]]:
     """Return row, column and text of what is not zero, row by row."""
     rows, columns = np.nonzero(block)
     values = block[rows, columns]
-    # Python's own floats are of 8 bytes: of those of 4 it would write digits that say nothing.
+    # Python's floats have 8 bytes: it would write more digits of 4-byte numbers than they have.
     texts = map(repr, values.tolist()) if values.itemsize == 8 else map(str, values)
     return zip(rows.tolist(), columns.tolist(), texts, strict=True)
 

@@ -81,7 +81,7 @@ def save_tagger(
     if named and d > 0:
         kept = np.flatnonzero(nonzero.any(axis=1))
         if len(kept) == 0:
-            kept = np.arange(1)  # a model of nothing is a model still
+            kept = np.arange(1)  # where all weights are zero, one feature stays
     arrays: dict[str, NDArray[Any]] = {}
     pairs = np.empty(0, np.intp)
     if isinstance(encoder, TemplateEncoder):
