@@ -160,7 +160,7 @@ def main() -> None:
     args = parser.parse_args()
 
     output: dict[str, Any] = {}
-    print(f"kernels: {kernel_name()}")
+    print(f"instruction set: {kernel_name()}")
     for task in args.tasks.split(","):
         data = Data(args.data, task)
         problem = data.problem()

@@ -70,7 +70,7 @@ class Data:
         self.batch, self.codes = self.chain.learn(train, labels)
         self.test = self.chain.encoder.transform(self.test_table)
         self.truth = self.chain.known_codes(self.test_table.labels(column))
-        self.n_weights = (self.batch.n_sparse + self.chain.n_labels + 2) * self.chain.n_labels
+        self.n_weights = self.chain.layout.without_pairs.size
 
     @functools.cached_property
     def problem(self) -> Any:
@@ -335,7 +335,7 @@ class Letters:
         X, y = zip(*[w for w, inside in zip(words, train, strict=True) if not inside], strict=True)
         self.test = self.chain.encoder.transform(list(X))
         self.truth = self.chain.known_codes([list(map(int, v)) for v in y])
-        self.n_weights = (128 + self.chain.n_labels + 2) * self.chain.n_labels
+        self.n_weights = self.chain.layout.size
 
     accuracy = Data.accuracy
 

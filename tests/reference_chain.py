@@ -1,4 +1,4 @@
-"""Label sequences, slowly and clearly, to test the native kernels against.
+"""Label sequences, slowly and clearly, to test native code against.
 
     f(x, y) = Σ_t x_t ⊗ e(y_t) + Σ_t e(y_{t-1}) ⊗ e(y_t) + start(y_1) + end(y_T)
 

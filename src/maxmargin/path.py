@@ -21,6 +21,7 @@ from maxmargin.features.batch import EncodedBatch
 from maxmargin.regularizers import ElasticNet, Selected
 from maxmargin.solvers.driver import require_learned
 from maxmargin.solvers.ending import was_interrupted
+from maxmargin.structures.chain_layout import ChainLayout
 from maxmargin.training import Encoded, FitOptions, Outcome, fit, main_score, report_of
 
 if TYPE_CHECKING:
@@ -506,12 +507,11 @@ def debias(
         if valid is not None:
             found.report = report_of(chain, valid, found.weights, options.threads)
         return found
-    L = chain.n_labels
+    layout = chain.layout
     old = chain.unpack(outcome.weights)
-    n_sparse = data.batch.n_sparse
     selected = np.asarray(old.coef.any(axis=1))
-    sparse = np.flatnonzero(selected[:n_sparse])
-    dense = np.flatnonzero(selected[n_sparse:])
+    sparse = np.flatnonzero(selected[: layout.n_sparse])
+    dense = np.flatnonzero(selected[layout.dense])
     pairs = np.flatnonzero(old.pairs.any(axis=(1, 2)))
     batch = _with_features(data.batch, sparse, dense, pairs)
     problem = chain.encoded_problem(batch, data.codes, sample_weight=sample_weight)
@@ -520,16 +520,14 @@ def debias(
     found = fit(chain, problem, C, own, callbacks=callbacks)
 
     # From the rows of the small problem to those of the chain; the padding of both is the same.
-    small = found.weights.reshape(-1, _native.padded_labels(L, found.weights.itemsize == 4))
-    weights = _zeros(chain.n_weights(small.dtype), small.dtype)
-    full = weights.reshape(-1, small.shape[1])
+    own_layout = ChainLayout.of(batch, chain.n_labels)
+    small = own_layout.matrix(found.weights)
+    weights = layout.zeros(small.dtype)
+    full = layout.matrix(weights)
     full[sparse] = small[: len(sparse)]
-    tail, own_tail = n_sparse + data.batch.n_dense, batch.n_sparse + batch.n_dense
-    full[n_sparse + dense] = small[batch.n_sparse : batch.n_sparse + len(dense)]
-    full[tail : tail + L + 2] = small[own_tail : own_tail + L + 2]
-    if len(pairs):
-        rows = (pairs[:, None] * L + np.arange(L)).ravel()
-        full[tail + L + 2 + rows] = small[own_tail + L + 2 :]
+    full[layout.dense][dense] = small[own_layout.dense]
+    full[layout.edges] = small[own_layout.edges]
+    full[layout.pair_rows(pairs).ravel()] = small[own_layout.pairs]
     result = dataclasses.replace(found.result, weights=weights)
     report = None if valid is None else report_of(chain, valid, weights, options.threads)
     return Outcome(C, result, weights, found.certificate, report, gap_asked=options.gap)

@@ -17,7 +17,7 @@ from sklearn.utils import estimator_checks
 
 import maxmargin
 from maxmargin import SDM, SequenceTagger, StructuralSVM, memory
-from maxmargin.structures import chain as chain_module
+from maxmargin.structures import chain_learning
 
 
 def corpus(n=40, seed=0):
@@ -330,7 +330,7 @@ def test_bad_token_weight_is_named():
 
 
 def test_too_many_labels(monkeypatch):
-    monkeypatch.setattr(chain_module, "MAX_LABELS", 3)
+    monkeypatch.setattr(chain_learning, "MAX_LABELS", 3)
     with pytest.raises(ValueError, match="there are 4 labels; at most 3"):
         SequenceTagger().fit(X, y)
 

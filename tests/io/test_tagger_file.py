@@ -362,7 +362,7 @@ def test_many_labels(tmp_path, n_labels, dtype):
     chain.prepare(X, Y)
     weights = random_weights(chain, rng, share=0.3, dtype=dtype)
     # One feature has weights for all labels: their number must fit.
-    weights.reshape(-1, len(weights) // chain._n_rows)[0, :n_labels] = 1 + np.arange(n_labels)
+    weights.reshape(-1, len(weights) // chain.layout.n_rows)[0, :n_labels] = 1 + np.arange(n_labels)
     save_tagger(tmp_path / "m", chain, weights, {})
     arrays = read_container(tmp_path / "m").arrays
     if n_labels >= 255:
@@ -1211,7 +1211,7 @@ def test_padding_that_is_not_zero(tmp_path, dtype, padding):
     weights = random_weights(chain, rng, share=1.0, dtype=dtype, empty_rows=0.0)
     save_tagger(tmp_path / "m", chain, weights, {})
     container = read_container(tmp_path / "m")
-    matrix = weights.reshape(chain._n_rows, -1).copy()
+    matrix = weights.reshape(chain.layout.n_rows, -1).copy()
     matrix[:, 7:] = padding
     arrays = {name: container.arrays[name] for name in ("names", "name_lengths")}
     arrays["weights"] = matrix

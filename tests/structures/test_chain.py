@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from maxmargin.structures import Chain, check_structure
-from maxmargin.structures import chain as chain_module
+from maxmargin.solvers import SDM, solve
+from maxmargin.structures import Chain, chain_learning, check_structure
 from maxmargin.structures.base import sparse_vector
 from native_problems import run_isolated
 from reference_chain import ReferenceChain
@@ -101,7 +101,7 @@ def test_labels_of_any_kind_come_back_as_they_were():
 
 
 def test_too_many_labels(monkeypatch):
-    monkeypatch.setattr(chain_module, "MAX_LABELS", 2)
+    monkeypatch.setattr(chain_learning, "MAX_LABELS", 2)
     with pytest.raises(ValueError, match="there are 3 labels; at most 2 fit the index type"):
         prepared()
 
@@ -119,6 +119,8 @@ def test_a_failed_prepare_changes_nothing():
     [
         lambda c: c.make_problem(X_WORDS, Y_WORDS),
         lambda c: c.predict(X_WORDS, np.zeros(8)),
+        lambda c: c.kbest_batch(prepared().encoder.transform(X_WORDS), np.zeros(8), 1),
+        lambda c: c.max_marginals_batch(prepared().encoder.transform(X_WORDS), np.zeros(8)),
         lambda c: c.n_weights(),
         lambda c: c.joint_feature(X_WORDS[0], Y_WORDS[0]),
         lambda c: c.argmax(X_WORDS[0], np.zeros(3)),
@@ -456,6 +458,30 @@ def test_all_kinds_of_input_mean_the_same():
         features.append((vector.indices.tolist(), vector.values.tolist()))
     assert all(answer == answers[0] for answer in answers)
     assert all(feature == features[0] for feature in features)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_encoded_batches_are_decoded_like_their_sequences(kernel):
+    X, Y = dense_data(5, n=6)
+    rising = Chain(allowed=lambda a, b: None in (a, b) or a < b, kernel=kernel)
+    problem = rising.prepare_problem(X, Y, dtype="float64").problem
+    weights = solve(problem, SDM(), C=1.0, dtype="float64").weights
+    batch = rising.encoder.transform(X)
+    found = rising.kbest_batch(batch, weights, 3)
+    assert [
+        [([rising.labels_[c] for c in codes.tolist()], score) for score, codes in paths]
+        for paths in found
+    ] == rising.kbest(X, weights, 3)
+    for _, codes in itertools.chain.from_iterable(found):
+        labels = [rising.labels_[c] for c in codes.tolist()]
+        assert labels == sorted(set(labels))
+    best = np.concatenate([paths[0][1] for paths in found])
+    np.testing.assert_array_equal(best, rising.predict_encoded(batch, weights))
+    marginals = rising.max_marginals_batch(batch, weights)
+    assert marginals.shape == (batch.n_tokens, 3)
+    np.testing.assert_array_equal(marginals, np.concatenate(rising.max_marginals(X, weights)))
+    scores = rising.score_outputs(X, Y, weights)
+    np.testing.assert_array_equal(scores, rising.score_labellings(X, Y, weights))
 
 
 def test_threads_change_nothing():

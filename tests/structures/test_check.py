@@ -14,7 +14,8 @@ from scipy import sparse
 
 from maxmargin.errors import StructureError
 from maxmargin.structures.base import Structure
-from maxmargin.structures.check import Problem, StructureReport, check_structure
+from maxmargin.structures.check import check_structure
+from maxmargin.structures.check_report import Finding, StructureReport
 
 K = 4
 X = list(np.random.default_rng(0).normal(size=(12, 3)))
@@ -710,8 +711,8 @@ def test_raise_on_error():
 def test_report_text():
     report = StructureReport("Mine", checks=7)
     assert str(report) == "Mine: no problems, no warnings (7 checks)"
-    report.problems.append(Problem("loss", 3, "is odd", "make it even", count=2))
-    report.warnings.append(Problem("structure", None, "is big", "make it small"))
+    report.problems.append(Finding("loss", 3, "is odd", "make it even", count=2))
+    report.warnings.append(Finding("structure", None, "is big", "make it small"))
     assert str(report).splitlines() == [
         "Mine: 1 problem, 1 warning (7 checks)",
         "",

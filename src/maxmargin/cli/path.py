@@ -167,7 +167,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         "n_sequences": train.batch.n_sequences,
         "n_tokens": train.batch.n_tokens,
         "n_labels": chain.n_labels,
-        "n_features": chain.encoder.n_sparse + chain.encoder.n_dense,
+        "n_features": chain.layout.n_token_features,
         "n_weights": chain.n_features,
         "solver": options.solver,
         **point.to_dict(),

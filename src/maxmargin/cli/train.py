@@ -747,7 +747,7 @@ def _summary(
         "n_sequences": train.batch.n_sequences,
         "n_tokens": train.batch.n_tokens,
         "n_labels": L,
-        "n_features": chain.encoder.n_sparse + chain.encoder.n_dense,
+        "n_features": chain.layout.n_token_features,
         "n_weights": chain.n_features,
         "n_nonzero": int(np.count_nonzero(best.weights)),
         "solver": options.solver,

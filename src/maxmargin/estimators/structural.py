@@ -7,7 +7,7 @@ import hashlib
 import numbers
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,29 +29,9 @@ from maxmargin.structures.base import (
     as_structure,
     structure_name,
 )
-from maxmargin.structures.chain import PreparedProblem
+from maxmargin.structures.native import NativeStructure, PreparedProblem
 
-__all__ = ["NativeStructure", "StructuralEstimator", "StructuralSVM"]
-
-
-@runtime_checkable
-class NativeStructure(Protocol):
-    """What an estimator needs of a structure that trains and predicts in native code."""
-
-    def prepare_problem(self, X: Any, Y: Any, **fit_params: Any) -> PreparedProblem:
-        """Learn what the data has and make the training problem."""
-
-    def memory_needed(self, dtype: Any) -> tuple[str, int]:
-        """Name and size of the largest arrays of training."""
-
-    def native_weights(self, weights: Any) -> Any:
-        """Return the weights aligned as native code needs them."""
-
-    def predict(self, X: Any, weights: Any, n_jobs: int) -> list[Any]:
-        """Return the best output of every example."""
-
-    def score_labellings(self, X: Any, Y: Any, weights: Any, n_jobs: int) -> NDArray[np.float64]:
-        """Return the scores of given outputs."""
+__all__ = ["StructuralEstimator", "StructuralSVM"]
 
 
 class _WarmStart(NamedTuple):
@@ -482,7 +462,7 @@ class StructuralSVM(StructuralEstimator):
         """
         threads = self._threads()
         if isinstance(self.structure_, NativeStructure):
-            return self.structure_.score_labellings(X, Y, self.weights_, threads)
+            return self.structure_.score_outputs(X, Y, self.weights_, threads)
         w = self._read_only_weights()
         pairs = zip(*paired_examples(X, Y), strict=True)
         return np.array([self._number("score", i, x, y, w) for i, (x, y) in enumerate(pairs)])

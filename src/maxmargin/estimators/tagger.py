@@ -17,7 +17,8 @@ from maxmargin.features import check_lengths
 from maxmargin.features.select import encoder_of
 from maxmargin.io.objective import OBJECTIVE, NotStored
 from maxmargin.solvers.base import Certificate, History
-from maxmargin.structures.chain import Chain, ChainWeights
+from maxmargin.structures.chain import Chain
+from maxmargin.structures.chain_layout import ChainWeights
 from maxmargin.structures.kernels import KernelWeights
 
 __all__ = ["SequenceTagger"]
@@ -317,7 +318,7 @@ class SequenceTagger(StructuralEstimator):
         check_is_fitted(self, "weights_")
         settings = {
             "n_sequences": self.n_examples_,
-            "n_features": self.structure_.encoder.n_sparse + self.structure_.encoder.n_dense,
+            "n_features": self.structure_.layout.n_token_features,
             "passes": self.n_iter_,
             "oracle_calls": self.history_[-1].oracle_calls if len(self.history_) else 0,
             "converged": self.converged_,
@@ -532,7 +533,7 @@ class SequenceTagger(StructuralEstimator):
             raise AttributeError(
                 f"n_features_in_ is the number of columns of X, but X was of kind {encoder.kind}"
             )
-        return encoder.n_sparse + encoder.n_dense
+        return self.structure_.layout.n_token_features
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the features: of the rows of ``coef_``.

@@ -47,7 +47,7 @@ def selected(model: TaggerModel) -> dict[str, Any]:
     template = getattr(encoder, "template", None)
     named = encoder.hash_bits is None and (template is not None or encoder.vocabulary is not None)
     of_label = np.zeros(L, dtype=np.int64)
-    of_feature = np.zeros(encoder.n_sparse + encoder.n_dense if named else 0, dtype=np.int64)
+    of_feature = np.zeros(chain.layout.n_token_features if named else 0, dtype=np.int64)
     for weights, features, labels in weight_blocks(model, None):
         there = weights != 0
         of_label += np.bincount(labels[there], minlength=L)
@@ -55,10 +55,10 @@ def selected(model: TaggerModel) -> dict[str, Any]:
         if named and len(found):
             counts = np.bincount(found - found[0])
             of_feature[found[0] : found[0] + len(counts)] += counts
-    edges = tail_rows(model)[encoder.n_dense :]
-    pairs = edges[L + 2 :] != 0  # a row is a pair feature and the label before
-    of_label += pairs.sum(axis=0)
-    of_pair = pairs.sum(axis=1).reshape(encoder.n_pair, L).sum(axis=1)
+    layout, tail = chain.layout.without_sparse, tail_rows(model)
+    pairs = layout.split(tail).pairs != 0
+    of_label += pairs.sum(axis=(0, 1))
+    of_pair = pairs.sum(axis=(1, 2))
     lines: list[dict[str, Any]] = []
     if named and template is not None:
         lines = _by_line(model, of_feature, of_pair)
@@ -70,7 +70,7 @@ def selected(model: TaggerModel) -> dict[str, Any]:
             {"label": label, "weights": int(of_label[column])}
             for label, column in zip(chain.classes_, chain.class_columns_, strict=True)
         ],
-        "transitions": int(np.count_nonzero(edges[: L + 2])),
+        "transitions": int(np.count_nonzero(tail[layout.edges])),
     }
 
 

@@ -105,12 +105,11 @@ def strongest_transitions(
         ``from`` (None at the start), ``to`` (None at the end) and ``weight``.
     """
     L = model.chain.n_labels
-    tail = tail_rows(model)
+    tail = model.chain.layout.without_sparse.split(tail_rows(model))
     # With start as one more label before, and end as one more behind.
-    square = np.zeros((L + 1, L + 1), dtype=tail.dtype)
-    edges = tail[model.chain.encoder.n_dense :]
-    square[:L, :L] = edges[:L]
-    square[L, :L], square[:L, L] = edges[L], edges[L + 1]
+    square = np.zeros((L + 1, L + 1), dtype=tail.transitions.dtype)
+    square[:L, :L] = tail.transitions
+    square[L, :L], square[:L, L] = tail.start, tail.end
     if label is not None:
         takes_part = np.zeros(square.shape, dtype=bool)
         takes_part[label], takes_part[:, label] = True, True

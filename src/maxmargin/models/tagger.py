@@ -103,8 +103,7 @@ class TaggerKind(ModelKind):
         chain = model.chain
         batch = _encoded(model, data, threads)
         codes = chain.predict_encoded(batch, model.weights, threads)
-        problem = chain.encoded_problem(batch)
-        scores = problem.max_marginals(model.weights, threads).reshape(-1, chain.n_labels)
+        scores = chain.max_marginals_batch(batch, model.weights, threads)
         tokens = np.arange(len(codes))
         chosen = scores[tokens, codes]
         scores[tokens, codes] = -np.inf
@@ -116,11 +115,8 @@ class TaggerKind(ModelKind):
         self, model: TaggerModel, data: ColumnTable | Items, k: int, threads: int = 1
     ) -> list[list[tuple[float, NDArray[np.int32]]]]:
         """Predict the k best labellings of each sequence."""
-        chain = model.chain
-        problem = chain.encoded_problem(_encoded(model, data, threads))
-        masks = chain.mask if chain.mask is not None else (None, None, None)
-        found: Any = problem.kbest(model.weights, k, threads, *masks)
-        return found  # type: ignore[no-any-return]
+        batch = _encoded(model, data, threads)
+        return model.chain.kbest_batch(batch, model.weights, k, threads)
 
     def describe(self, model: TaggerModel, request: DescriptionRequest) -> dict[str, Any]:
         """Say what a model holds.
@@ -142,7 +138,7 @@ class TaggerKind(ModelKind):
         training, params = (entry if isinstance(entry, dict) else {} for entry in given)
         summary: dict[str, Any] = {
             "features": feature_kind(meta["encoder"]),
-            "n_features": chain.encoder.n_sparse + chain.encoder.n_dense,
+            "n_features": chain.layout.n_token_features,
             "n_features_trained": training.get("n_features"),
             "n_labels": chain.n_labels,
             "n_pair_features": chain.encoder.n_pair,

@@ -119,29 +119,28 @@ def _weight_lines(model: TaggerModel, labels: list[str]) -> Iterator[list[str]]:
             f"{texts[row]}\t{ordered[column]}\t{weight}\n"
             for row, column, weight in _nonzero(rows.take(features)[:, order])
         ]
-    edges = tail_rows(model)[encoder.n_dense :]
+    tail = model.chain.layout.without_sparse.split(tail_rows(model))
     yield [
         f"{_TRANSITION}\t{ordered[row]}\t{ordered[column]}\t{weight}\n"
-        for row, column, weight in _nonzero(edges[:L][np.ix_(order, order)])
+        for row, column, weight in _nonzero(tail.transitions[np.ix_(order, order)])
     ]
-    for mark, row_of_mark in ((_START, L), (_END, L + 1)):
+    for mark, row_of_mark in ((_START, tail.start), (_END, tail.end)):
         yield [
             f"{mark}\t{ordered[column]}\t{weight}\n"
-            for _, column, weight in _nonzero(edges[row_of_mark : row_of_mark + 1, order])
+            for _, column, weight in _nonzero(row_of_mark[None, order])
         ]
     if not encoder.n_pair:
         return
-    pairs = edges[L + 2 :]  # a row is a pair feature and the label before
     pair_names: list[str] = encoder.pair_names()  # type: ignore[union-attr]
     step = max(1, _TOGETHER // (L * L))
     by_name = sorted(range(len(pair_names)), key=pair_names.__getitem__)
     for begin in range(0, len(by_name), step):
         chosen = by_name[begin : begin + step]
         texts = [_escape(pair_names[j]) for j in chosen]
-        places = (np.array(chosen, dtype=np.intp)[:, None] * L + order).ravel()
+        pairs = tail.pairs[np.ix_(np.array(chosen), order, order)].reshape(-1, L)
         yield [
             f"{_PAIR}\t{texts[row // L]}\t{ordered[row % L]}\t{ordered[column]}\t{weight}\n"
-            for row, column, weight in _nonzero(pairs[places][:, order])
+            for row, column, weight in _nonzero(pairs)
         ]
 
 

@@ -41,10 +41,7 @@ def full_matrix(model: TaggerModel) -> NDArray[Any]:
     array of shape (rows, labels)
         Without the padding.
     """
-    L = model.chain.n_labels
-    encoder = model.chain.encoder
-    rows = encoder.n_sparse + encoder.n_dense + L + 2 + encoder.n_pair * L
-    matrix: NDArray[Any] = model.weights.reshape(rows, -1)[:, :L]
+    matrix: NDArray[Any] = model.chain.layout.rows(model.weights)
     return matrix
 
 
@@ -59,11 +56,11 @@ def tail_rows(model: TaggerModel) -> NDArray[Any]:
     Returns
     -------
     array of shape (rows, labels)
-        A row of a pair feature is that feature with the label before.
+        Of the layout ``model.chain.layout.without_sparse``.
     """
     if isinstance(model.weights, SparseWeights):
         return model.weights.arrays()[3].reshape(-1, model.chain.n_labels)
-    return full_matrix(model)[model.chain.encoder.n_sparse :]
+    return full_matrix(model)[model.chain.layout.tail]
 
 
 def count_nonzero(model: TaggerModel) -> int:
@@ -122,7 +119,7 @@ def weight_blocks(
     weights, features, labels : arrays of the same length
         Zeros may be among the weights; features ascend.
     """
-    encoder, L = model.chain.encoder, model.chain.n_labels
+    layout, L = model.chain.layout, model.chain.n_labels
     first = 0
     if isinstance(model.weights, SparseWeights):
         counts, labels, weights, tail = model.weights.arrays()
@@ -133,9 +130,9 @@ def weight_blocks(
                 entries = entries[labels[entries] == label]
             features = np.searchsorted(ends, entries, side="right")
             yield weights[entries], features, labels[entries]
-        rows, first = tail.reshape(-1, L)[: encoder.n_dense], encoder.n_sparse
+        rows, first = tail.reshape(-1, L)[layout.without_sparse.coef], layout.dense.start
     else:
-        rows = full_matrix(model)[: encoder.n_sparse + encoder.n_dense]
+        rows = full_matrix(model)[layout.coef]
     columns = np.arange(L) if label is None else np.array([label])
     step = max(1, _TOGETHER // len(columns))
     for begin in range(0, len(rows), step):
@@ -154,14 +151,14 @@ class FeatureRows:
     """
 
     def __init__(self, model: TaggerModel) -> None:
-        self._n_sparse = model.chain.encoder.n_sparse
-        self._n = self._n_sparse + model.chain.encoder.n_dense
+        layout = model.chain.layout
+        self._n_sparse, self._n = layout.n_sparse, layout.n_token_features
         self._n_labels = model.chain.n_labels
         self._sparse = isinstance(model.weights, SparseWeights)
         if self._sparse:
             self._counts, self._labels, self._weights, _ = model.weights.arrays()
             self._ends = np.cumsum(self._counts, dtype=np.int64)
-            self._dense = tail_rows(model)[: model.chain.encoder.n_dense]
+            self._dense = tail_rows(model)[layout.without_sparse.coef]
         else:
             self._matrix = full_matrix(model)
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from maxmargin import _native
 from maxmargin.errors import NotCompatibleError, StructureError
 from maxmargin.features import EncodedBatch
+from maxmargin.structures.chain_layout import ChainLayout, ChainWeights, Floats
 from maxmargin.structures.tokens import distinct_tokens, token_matrix, token_variance
 
 __all__ = ["Kernel", "KernelProblem", "KernelWeights", "make_kernel", "token_numbers"]
@@ -267,16 +268,15 @@ class KernelProblem(_native.KernelProblem):
         KernelWeights
             With the support tokens only.
         """
-        m, L = self.tokens.n_tokens, self.n_labels
-        sums = engine.sums().astype(np.float64)
-        rows = sums.reshape(m + L + 2, -1)[:, :L]
-        support = np.flatnonzero(rows[:m].any(axis=1))
+        layout = ChainLayout(self.tokens.n_tokens, 0, self.n_labels)
+        rows = layout.rows(engine.sums().astype(np.float64))
+        support = np.flatnonzero(rows[layout.coef].any(axis=1))
         if len(support) == 0:
             support = np.arange(1)  # a model of nothing is a model still
         tokens, kernel = self.tokens.take(support), self.kernel
         if kernel.precomputed:
             kernel = replace(kernel, matrix=kernel.matrix[:, _places(tokens)])
-        return KernelWeights(kernel, tokens, rows[support], rows[m:].copy())
+        return KernelWeights(kernel, tokens, rows[support], rows[layout.edges].copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,6 +316,16 @@ class KernelWeights:
     @functools.cached_property
     def _matrix(self) -> Any:
         return token_matrix(self.support)
+
+    def split(self) -> ChainWeights:
+        """Return the weights of the edges by what they belong to; ``coef`` has no rows.
+
+        Returns
+        -------
+        ChainWeights
+            Labels in the order of ``Chain.labels_``.
+        """
+        return ChainLayout(0, 0, self.edges.shape[1]).split(self.edges)
 
     def values(self, tokens: EncodedBatch) -> NDArray[np.float64]:
         """Return the kernel between tokens and the support tokens.
@@ -359,7 +369,7 @@ class KernelWeights:
             scores[some] = self.values(block) @ self.dual_coef
         return scores
 
-    def decodable(self, batch: EncodedBatch) -> tuple[_native.ChainProblem, NDArray[np.float64]]:
+    def decodable(self, batch: EncodedBatch) -> tuple[_native.ChainProblem, Floats]:
         """Return sequences as a problem that can be decoded, and the weights to decode it with.
 
         Each distinct token is a feature of its own, whose weights are its scores.
@@ -378,12 +388,8 @@ class KernelWeights:
         """
         kinds, tokens = distinct_tokens(batch)
         L = self.dual_coef.shape[1]
-        rows = np.vstack([self.emissions(tokens), self.edges])
-        weights: NDArray[np.float64] = _native.aligned_array(
-            len(rows) * _native.padded_labels(L, False), False
-        )
-        weights[:] = 0
-        weights.reshape(len(rows), -1)[:, :L] = rows
+        layout = ChainLayout(tokens.n_tokens, 0, L)
+        weights = layout.pad(np.vstack([self.emissions(tokens), self.edges]), "float64")
         return _own_features(batch.offsets, kinds, tokens.n_tokens, n_labels=L), weights
 
 

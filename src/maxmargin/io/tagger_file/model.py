@@ -63,8 +63,7 @@ def dense_weights(model: TaggerModel) -> NDArray[Any]:
         Native weights, aligned.
     """
     if isinstance(model.weights, _native.SparseWeights):
-        size = _native.padded_labels(model.chain.n_labels, True) * 4 * model.weights.n_rows
-        require_memory("the full matrix of the weights", size)
+        require_memory("the full matrix of the weights", model.chain.layout.n_bytes("float32"))
         return model.weights.dense()
     weights: Any = model.chain.native_weights(model.weights)
     return np.asarray(weights)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.features.counting import MAX_HASH_BITS
 from maxmargin.printable import quoted
+from maxmargin.structures.chain_layout import ChainLayout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +37,11 @@ class Sizes(NamedTuple):
     n_dense: int
     n_pair: int
     hash_bits: int | None
+
+    @property
+    def layout(self) -> ChainLayout:
+        """The rows of the weights."""
+        return ChainLayout(self.n_sparse, self.n_dense, self.n_labels, self.n_pair)
 
 
 def bounded_integer(described: Mapping[str, Any], name: str, low: int, high: int) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from maxmargin.io.tagger_file.sizes import Sizes
+    from maxmargin.structures.chain_layout import ChainLayout
 
 __all__ = ["entry_arrays", "read_weights", "require_finite", "weight_arrays"]
 
@@ -111,27 +112,25 @@ def read_weights(arrays: Mapping[str, NDArray[Any]], sizes: Sizes) -> Any:
     MemoryError
         If they need more memory than there is.
     """
-    n_rows = sizes.n_sparse + sizes.n_dense + sizes.n_labels + 2
+    head = sizes.layout.without_pairs
     if "weights" in arrays:
         matrix = arrays["weights"]
-        single = matrix.dtype == np.float32
-        padded = _native.padded_labels(sizes.n_labels, single)
-        if matrix.dtype not in _FLOATS or matrix.shape != (n_rows, padded):
+        width = head.width(matrix.dtype) if matrix.dtype in _FLOATS else None
+        if matrix.shape != (head.n_rows, width):
             raise ValueError("the weights do not fit the features and labels")
         require_finite(matrix)
         if not sizes.n_pair:
             return matrix.reshape(-1)
         full: Any = matrix
     else:
-        sparse = _sparse(arrays, sizes, n_rows)
+        sparse = _sparse(arrays, sizes)
         if not sizes.n_pair and isinstance(sparse, _native.SparseWeights):
             # Whole vectors of a full matrix are added faster than entries one by one.
-            size = n_rows * _native.padded_labels(sizes.n_labels, True) * 4
-            return sparse.dense() if size <= FULL_BYTES else sparse
+            return sparse.dense() if head.n_bytes("float32") <= FULL_BYTES else sparse
         full = sparse.dense() if isinstance(sparse, _native.SparseWeights) else sparse
         if not sizes.n_pair:
             return full
-        full = full.reshape(n_rows, -1)
+        full = head.matrix(full)
     return _with_pairs(arrays, sizes, full)
 
 
@@ -154,10 +153,11 @@ def _entries(
     return counts, labels, values
 
 
-def _sparse(arrays: Mapping[str, NDArray[Any]], sizes: Sizes, n_rows: int) -> Any:
+def _sparse(arrays: Mapping[str, NDArray[Any]], sizes: Sizes) -> Any:
+    head = sizes.layout.without_pairs
     counts, labels, values = _entries(arrays, "", sizes.n_labels)
     tail = arrays["tail"]
-    if tail.shape != (n_rows - sizes.n_sparse, sizes.n_labels) or tail.dtype != values.dtype:
+    if tail.shape != (head.without_sparse.n_rows, sizes.n_labels) or tail.dtype != values.dtype:
         raise ValueError("the weights do not fit the features and labels")
     require_finite(tail)
     if "rows" in arrays:
@@ -182,21 +182,18 @@ def _sparse(arrays: Mapping[str, NDArray[Any]], sizes: Sizes, n_rows: int) -> An
             values.astype(np.float32, copy=False),
             tail.astype(np.float32, copy=False).reshape(-1),
         )
-    return sparse if values.dtype == np.float32 else _full(counts, labels, values, tail)
+    return sparse if values.dtype == np.float32 else _full(head, counts, labels, values, tail)
 
 
-def _full(counts: Any, labels: Any, values: Any, tail: Any) -> NDArray[Any]:
+def _full(
+    head: ChainLayout, counts: Any, labels: Any, values: Any, tail: Any
+) -> NDArray[Any]:
     """Return a full matrix of the same type as the values."""
-    n_labels = tail.shape[1]
-    single = values.dtype == np.float32
-    padded = _native.padded_labels(n_labels, single)
-    n_rows = len(counts) + len(tail)
-    require_memory("the weights", n_rows * padded * values.itemsize)
-    weights: NDArray[Any] = _native.aligned_array(n_rows * padded, single)
-    matrix = weights.reshape(n_rows, padded)
-    matrix[:] = 0
+    require_memory("the weights", head.n_bytes(values.dtype))
+    weights: NDArray[Any] = head.zeros(values.dtype)
+    matrix = head.matrix(weights)
     matrix[np.repeat(np.arange(len(counts)), counts), labels] = values
-    matrix[len(counts) :, :n_labels] = tail
+    matrix[head.tail, : head.n_labels] = tail
     return weights
 
 
@@ -204,20 +201,21 @@ def _with_pairs(
     arrays: Mapping[str, NDArray[Any]], sizes: Sizes, matrix: NDArray[Any]
 ) -> NDArray[Any]:
     """Return the matrix with the weights of the pair features behind it."""
-    L, padded = sizes.n_labels, matrix.shape[1]
+    L, layout = sizes.n_labels, sizes.layout
     counts, labels, values = _entries(arrays, "pair_", L)
     if values.dtype != matrix.dtype or len(counts) != sizes.n_pair * L:
         raise ValueError("the weights of the pair features do not fit the others")
     row = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     if (np.diff(row * L + labels) <= 0).any():
         raise ValueError("the labels of a row are not in order")
-    n_rows = len(matrix) + len(counts)
-    require_memory("the weights", n_rows * padded * matrix.itemsize)
-    weights: NDArray[Any] = _native.aligned_array(n_rows * padded, matrix.itemsize == 4)
-    full = weights.reshape(n_rows, padded)
+    require_memory("the weights", layout.n_bytes(matrix.dtype))
+    weights: NDArray[Any] = _native.aligned_array(
+        layout.n_weights(matrix.dtype), matrix.itemsize == 4
+    )
+    full = layout.matrix(weights)
     full[: len(matrix)] = matrix
-    full[len(matrix) :] = 0
-    full[len(matrix) + np.repeat(np.arange(len(counts)), counts), labels] = values
+    full[layout.pairs] = 0
+    full[layout.pairs.start + row, labels] = values
     return weights
 
 

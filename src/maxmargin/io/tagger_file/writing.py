@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxmargin import _native
 from maxmargin.errors import NotCompatibleError
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.container import write_container
@@ -71,10 +70,9 @@ def save_tagger(
             )
     chain.native_weights(weights)  # checks its size and type
     require_finite(weights)
-    encoder, L = chain.encoder, chain.n_labels
-    matrix = weights.reshape(-1, _native.padded_labels(L, weights.itemsize == 4))
-    d = encoder.n_sparse
-    pair_row = d + encoder.n_dense + L + 2
+    layout, encoder, L = chain.layout, chain.encoder, chain.n_labels
+    matrix = layout.matrix(weights)
+    d = layout.n_sparse
     nonzero = matrix[:d, :L] != 0
     named = encoder.hash_bits is None and encoder.kind in NAMED_KINDS
     kept = np.arange(d)
@@ -90,7 +88,7 @@ def save_tagger(
         if named:
             arrays |= line_arrays("", encoder.unigrams, kept)
         if encoder.n_pair:
-            blocks = matrix[pair_row:, :L].reshape(encoder.n_pair, L, L)
+            blocks = layout.split(layout.rows(weights)).pairs
             pairs = np.flatnonzero(blocks.any(axis=(1, 2)))
             if len(pairs):
                 arrays |= line_arrays("pair_", encoder.bigrams, pairs)
@@ -100,7 +98,7 @@ def save_tagger(
         assert encoder.vocabulary is not None
         every = encoder.vocabulary.names()
         arrays |= name_arrays("", [every[k] for k in kept.tolist()])
-    arrays |= weight_arrays(matrix[:pair_row], nonzero, kept, named=named)
+    arrays |= weight_arrays(matrix[: layout.pairs.start], nonzero, kept, named=named)
     if chain.mask is not None:
         arrays |= zip(MASKS, chain.mask, strict=True)
     minimised: dict[str, Any] = {}

@@ -1,0 +1,279 @@
+"""What a trained chain says about sequences: best labellings, scores and max-marginals.
+
+All of it is computed in native code (``native/chain_decode.hpp``), many sequences at a time. X is
+what users have, a *batch* is what the encoder made of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from abc import abstractmethod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin import _native
+from maxmargin.features import EncodedBatch, LabelCodes, check_lengths, encode_labels
+from maxmargin.features.labels import label_list
+from maxmargin.structures.base import Structure
+from maxmargin.structures.chain_layout import Floats
+from maxmargin.structures.chain_learning import EdgeMask
+from maxmargin.structures.kernels import KernelWeights
+
+__all__ = ["ChainDecoding", "Labelling", "Weights"]
+
+Weights: TypeAlias = Floats | _native.SparseWeights | KernelWeights
+Labelling: TypeAlias = list[Any]
+
+
+class ChainDecoding(Structure):
+    """The predictions of a chain; `Chain` adds how it is prepared and trained.
+
+    Attributes
+    ----------
+    labels_ : list
+        The labels in the order of the weights.
+    """
+
+    labels_: list[Any]
+    _codes: dict[Any, int]  # the places of labels in labels_
+    _mask: EdgeMask | None
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.labels_)
+
+    @abstractmethod
+    def _encoded(self, X: Any) -> EncodedBatch:
+        """Return X in numbers, by what is known."""
+
+    @abstractmethod
+    def _decodable(self, batch: EncodedBatch, weights: Weights) -> tuple[_native.ChainProblem, Any]:
+        """Return encoded sequences as a problem, and the native weights to decode it with."""
+
+    def _require_prepared(self) -> None:
+        if not self.labels_:
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this Chain knows no labels yet; call prepare(X, Y) first")
+
+    def predict(self, X: Any, weights: Weights, n_jobs: int = 1) -> list[Labelling]:
+        """Return the best labelling of every sequence, within ``allowed``.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        weights : array or SparseWeights
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        list of lists of labels
+            One list a sequence.
+        """
+        batch = self._encoded(X)
+        return _split(self._decoded(self.predict_encoded(batch, weights, n_jobs)), batch.offsets)
+
+    def predict_encoded(
+        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1
+    ) -> NDArray[np.int32]:
+        """Return the codes of the best labelling of every encoded sequence, within ``allowed``.
+
+        Parameters
+        ----------
+        batch : EncodedBatch
+            What ``encoder.transform`` made.
+        weights : array or SparseWeights
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        int32 array of shape (n_tokens,)
+            Places in ``labels_``.
+        """
+        self._require_prepared()
+        problem, native = self._decodable(batch, weights)
+        codes, _ = problem.predict(native, n_jobs, *self._masks())
+        return codes
+
+    def kbest(
+        self, X: Any, weights: Weights, k: int, n_jobs: int = 1
+    ) -> list[list[tuple[Labelling, float]]]:
+        """Return the k best labellings of every sequence, within ``allowed``.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        weights : array or SparseWeights
+            The native weights.
+        k : int
+            How many; at least 1.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        list of lists of (labels, score)
+            For every sequence its labellings, best first; fewer where fewer exist.
+        """
+        found = self.kbest_batch(self._encoded(X), weights, k, n_jobs)
+        return [[(self._decoded(codes), float(score)) for score, codes in paths] for paths in found]
+
+    def kbest_batch(
+        self, batch: EncodedBatch, weights: Weights, k: int, n_jobs: int = 1
+    ) -> list[list[tuple[float, NDArray[np.int32]]]]:
+        """Return the k best labellings of every encoded sequence, within ``allowed``.
+
+        Parameters
+        ----------
+        batch : EncodedBatch
+            What ``encoder.transform`` made.
+        weights : array or SparseWeights
+            The native weights.
+        k : int
+            How many; at least 1.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        list of lists of (score, codes)
+            For every sequence its labellings as places in ``labels_``, best first; fewer where
+            fewer exist.
+        """
+        try:
+            k = operator.index(k)
+        except TypeError:
+            raise TypeError(f"k is {k!r}; expected an integer") from None
+        if k < 1:
+            raise ValueError(f"k is {k}; expected at least 1")
+        self._require_prepared()
+        problem, native = self._decodable(batch, weights)
+        return problem.kbest(native, k, n_jobs, *self._masks())
+
+    def score_labellings(
+        self, X: Any, Y: Any, weights: Weights, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        """Return the score w·f(x, y) of given labellings.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        Y : list of label sequences
+            Their labels, all of them known.
+        weights : array or SparseWeights
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+            The scores.
+        """
+        self._require_prepared()
+        check_lengths(X, Y)
+        codes, _ = encode_labels(Y, self._codes)
+        problem, native = self._decodable(self._encoded(X), weights)
+        return problem.score(native, codes, n_jobs)
+
+    def score_outputs(
+        self, X: Any, Y: Any, weights: Weights, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        """Return `score_labellings`, under the name that all native structures have for it.
+
+        Parameters
+        ----------
+        X, Y, weights, n_jobs
+            As for `score_labellings`.
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+            The scores.
+        """
+        return self.score_labellings(X, Y, weights, n_jobs)
+
+    def max_marginals(self, X: Any, weights: Weights, n_jobs: int = 1) -> list[NDArray[np.float64]]:
+        """Return, for each token and label, the score of the best labelling with that label there.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+        weights : array or SparseWeights
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        list of arrays of shape (T, L)
+            Over all labellings, whatever ``allowed`` says; columns in the order of ``labels_``.
+        """
+        batch = self._encoded(X)
+        return np.split(self.max_marginals_batch(batch, weights, n_jobs), batch.offsets[1:-1])
+
+    def max_marginals_batch(
+        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        """Return the max-marginals of the tokens of all encoded sequences.
+
+        Parameters
+        ----------
+        batch : EncodedBatch
+            What ``encoder.transform`` made.
+        weights : array or SparseWeights
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        array of shape (n_tokens, L)
+            For each token and label the score of the best labelling with that label there, over
+            all labellings, whatever ``allowed`` says; columns in the order of ``labels_``.
+        """
+        self._require_prepared()
+        problem, native = self._decodable(batch, weights)
+        return problem.max_marginals(native, n_jobs).reshape(-1, self.n_labels)
+
+    def known_codes(self, Y: Any) -> NDArray[np.int32]:
+        """Return the codes of labels (places in ``labels_``), -1 for a label that is not known.
+
+        Parameters
+        ----------
+        Y : list of label sequences, or LabelCodes
+            Any labels.
+
+        Returns
+        -------
+        int32 array of shape (n_tokens,)
+            The labels of all sequences, one after the other.
+        """
+        self._require_prepared()
+        get = self._codes.get
+        if isinstance(Y, LabelCodes):
+            return np.array([get(name, -1) for name in Y.names], dtype=np.int32)[Y.codes]
+        labels = itertools.chain.from_iterable(map(label_list, Y))
+        return np.fromiter((get(label, -1) for label in labels), dtype=np.int32)
+
+    def _masks(self) -> tuple[Any, Any, Any]:
+        return (None, None, None) if self._mask is None else self._mask
+
+    def _decoded(self, codes: NDArray[np.int32]) -> Labelling:
+        return list(map(self.labels_.__getitem__, codes.tolist()))
+
+
+def _split(labels: Labelling, offsets: NDArray[np.int64]) -> list[Labelling]:
+    return [labels[a:b] for a, b in itertools.pairwise(offsets.tolist())]
