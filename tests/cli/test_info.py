@@ -18,8 +18,9 @@ from maxmargin.features.encode import FeatureEncoder
 from maxmargin.features.function_encoder import FunctionEncoder
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
-from maxmargin.io import tagger_file
 from maxmargin.io.tagger_file import save_tagger
+from maxmargin.io.tagger_file import weights as file_weights
+from maxmargin.models import selected, weight_rows
 from maxmargin.structures.chain import Chain
 
 ROWS = [[("the", "D"), ("dogs", "N"), ("bark", "V")], [("cats", "N"), ("sleep", "V")]]
@@ -90,7 +91,7 @@ def expected_top(chain, matrix, n, label=None):
 def form(request, monkeypatch):
     """Small models are loaded as full matrices; let them stay sparse, as large ones do."""
     if request.param == "sparse":
-        monkeypatch.setattr(tagger_file, "FULL_BYTES", 0)
+        monkeypatch.setattr(file_weights, "FULL_BYTES", 0)
 
 
 @pytest.mark.usefixtures("form")
@@ -99,7 +100,7 @@ def form(request, monkeypatch):
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_info_agrees_with_the_full_matrix(tmp_path, capsys, monkeypatch, kind, numbers):
-    monkeypatch.setattr(info, "_TOGETHER", 7)  # many small blocks
+    monkeypatch.setattr(weight_rows, "_TOGETHER", 7)  # many small blocks
     path = tmp_path / "m.mm"
     chain, matrix = save(path, kind, *numbers)
     for label in (None, "N"):
@@ -218,7 +219,7 @@ B
 
 @pytest.mark.usefixtures("form")
 def test_what_was_selected_by_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(info, "_TOGETHER", 7)  # many small blocks
+    monkeypatch.setattr(weight_rows, "_TOGETHER", 7)  # many small blocks
     path = tmp_path / "m.mm"
     template = Template.parse(LINES, "my.template")
     chain = Chain(encoder=TemplateEncoder(template, label_column=1))
@@ -300,27 +301,27 @@ def test_groups_of_features_that_are_texts(tmp_path, capsys):
     assert groups(["w=a:b", "w:a=b", "w:c", "bias", ":x", "=y"]) == {
         "": (2, 4), "bias": (1, 2), "w": (3, 6)
     }  # fmt: skip
-    many = [f"{k}:x" for k in range(info.MOST_GROUPS)]
-    assert len(groups(many)) == info.MOST_GROUPS
+    many = [f"{k}:x" for k in range(selected.MOST_GROUPS)]
+    assert len(groups(many)) == selected.MOST_GROUPS
     assert groups([*many, "a", "b"]) == {}
 
 
 def test_lines_are_found_by_their_literals():
     texts = ["U:a=%x[0,0]|%x[1,0]", "U:a=%x[0,0]", "U%x[0,0]%x[1,0].b", "U.b", "*"]
     texts.append("Ux|%x[0,0]|y|y")
-    find = info._line_finder(list(Template.parse("\n".join(texts)).lines))
+    find = selected._line_finder(list(Template.parse("\n".join(texts)).lines))
     names = {"U:a=x|y": 0, "U:a=|": 0, "U:a=x": 1, "U:a=x.b": 1, "U:a=\n": 1, "U.b": 2, "Uxy.b": 2}
     names |= {"*": 4, "Ux||y|y": 5, "Ux|y|y|y": 5, "Ux|y|y": None, "Ucb": None, "*x": None}
     assert {name: find(name) for name in names} == names
     # No name is looked at again and again.
     lines = Template.parse("U:" + "%x[0,0]a" * 30).lines
-    assert info._line_finder(list(lines))("U:" + "a" * 10000 + "b") is None
+    assert selected._line_finder(list(lines))("U:" + "a" * 10000 + "b") is None
 
 
 def test_a_name_that_fits_no_line(tmp_path, capsys, monkeypatch):
     path = tmp_path / "m.mm"
     save(path, density=1.0)
-    monkeypatch.setattr(info, "_line_finder", lambda _: lambda _: None)
+    monkeypatch.setattr(selected, "_line_finder", lambda _: lambda _: None)
     *lines, rest = information(capsys, path, "--selected")["selected"]["lines"]
     assert all(entry["features"] == 0 for entry in lines)
     assert rest["line"] is None

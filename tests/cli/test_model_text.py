@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import io
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from maxmargin.cli import model_text
 from maxmargin.cli.main import main
-from maxmargin.cli.model_text import read_text, write_text
-from maxmargin.errors import FileFormatError
 from maxmargin.features.columns import ColumnTable
 from maxmargin.features.encode import FeatureEncoder
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
-from maxmargin.io import tagger_file
 from maxmargin.io.tagger_file import load_tagger, save_tagger
+from maxmargin.io.tagger_file import weights as file_weights
+from maxmargin.models import text as model_text
+from maxmargin.models import weight_rows
+from maxmargin.models.text import write_text
 from maxmargin.structures.chain import Chain
 
 ROWS = [
@@ -69,6 +69,43 @@ def save(path, kind="pairs", dtype="float32", density=0.4, *, X=None, tags=TAGS)
     save_tagger(path, chain, np.asarray(chain.pad(w.astype(dtype), dtype)), META)
 
 
+ESCAPED = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|[\\tnr#\[])")
+LISTS = {"[transition]": "transitions", "[start]": "start", "[end]": "end", "[pair]": "pairs"}
+
+
+def unescaped(field):
+    def character(match):
+        code = match[1]
+        if len(code) > 1:
+            return chr(int(code[1:], 16))
+        return {"t": "\t", "n": "\n", "r": "\r"}.get(code, code)
+
+    return ESCAPED.sub(character, field)
+
+
+def read_text(path):
+    """Read a text as the description of `maxmargin.models.text` says it is written."""
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    *lines, last = text.split("\n")
+    assert last == ""
+    comments = [line[2:].split(": ", 1) for line in lines if line.startswith("#")]
+    found = {key: json.loads(value) for key, value in comments}
+    assert found.pop("maxmargin model") == 1
+    dtype = np.dtype(found["dtype"]).type
+    label_of = {str(label): label for label in found["labels"]}
+    for kind in ("weights", *LISTS.values()):
+        found[kind] = []
+    for line in lines[len(comments) :]:
+        *fields, weight = line.split("\t")
+        kind = LISTS.get(fields[0], "weights")
+        names = [unescaped(field) for field in fields[0 if kind == "weights" else 1 :]]
+        n_names = 1 if kind in ("weights", "pairs") else 0
+        labels = [label_of[name] for name in names[n_names:]]
+        found[kind].append((*names[:n_names], *labels, dtype(weight).item()))
+    return found
+
+
 def files(folder):
     return sorted(path.name for path in folder.iterdir())
 
@@ -105,7 +142,7 @@ def expected(path):
 def form(request, monkeypatch):
     """Small models are loaded as full matrices; let them stay sparse, as large ones do."""
     if request.param == "sparse":
-        monkeypatch.setattr(tagger_file, "FULL_BYTES", 0)
+        monkeypatch.setattr(file_weights, "FULL_BYTES", 0)
 
 
 @pytest.mark.usefixtures("form")
@@ -114,7 +151,8 @@ def form(request, monkeypatch):
 def test_the_text_has_all_of_the_model(tmp_path, capsys, monkeypatch, kind, dtype):
     path, text = tmp_path / "m.mm", tmp_path / "m.txt"
     for together, density in itertools.product([1, 20, 1 << 18], [0.05, 0.4, 1.0]):
-        monkeypatch.setattr(model_text, "_TOGETHER", together)  # many small blocks, or one
+        for module in (model_text, weight_rows):
+            monkeypatch.setattr(module, "_TOGETHER", together)  # many small blocks, or one
         save(path, kind, dtype, density)
         assert main(["info", str(path), "--text", str(text)]) == 0
         assert capsys.readouterr() == ("", "")
@@ -296,43 +334,9 @@ def test_an_error_leaves_the_old_text(tmp_path, monkeypatch):
     assert files(tmp_path) == ["m.mm", "m.txt"]
 
 
-HEAD = '# maxmargin model: 1\n# labels: ["N", "V"]\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("w\tN\t1.0\n", "found no comment '# maxmargin model: 1'"),
-        ("", "found no comment"),
-        (HEAD.replace("1", "2"), "found no comment"),
-        (HEAD + "w\tN\n", "line 3: found 2 fields between tabs; expected 3"),
-        (HEAD + "[pair]\tw\tN\t1\n", "line 3: found 4 fields between tabs; expected 5"),
-        (HEAD + "w\tN\tx\n", "line 3: found the weight 'x'; expected a number"),
-        (HEAD + "w\tX\t1\n", "line 3: found the label 'X'; expected one of those of the comment"),
-        (HEAD + "w\\q\tN\t1\n", "line 3: found a backslash before 'q'"),
-        (HEAD + "w\\\tN\t1\n", "line 3: found a backslash before ''"),
-        (HEAD + "\\Uffffffff\tN\t1\n", "expected at most"),
-        (HEAD + "# hello\n", "line 3: found the comment '# hello'; expected a name, a colon and"),
-        (HEAD + "# labels: 3\n", "line 3: found the comment"),
-        (HEAD + "w\udcff\tN\t1\n", "line 3: found the byte 0xff; expected a text in UTF-8"),
-    ],
-)
-def test_texts_that_are_something_else(tmp_path, text, message):
-    path = tmp_path / "t.txt"
-    path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(FileFormatError, match="^" + str(path)) as caught:
-        read_text(path)
-    assert message in str(caught.value)
-
-
 def test_a_reader_that_has_seen_enough(tmp_path):
     path = tmp_path / "m.mm"
     save(path, "hashed template", density=1.0)
     command = f'"{sys.executable}" -m maxmargin info "{path}" --text | head -n 1'
     done = subprocess.run(command, shell=True, capture_output=True, check=True, text=True)
     assert (done.stdout, done.stderr) == ("# maxmargin model: 1\n", "")
-
-
-def test_json_that_is_nested_too_deep():
-    with pytest.raises(FileFormatError, match=r"line 1: found the comment '# labels: \[\[\["):
-        read_text(io.BytesIO(b"# labels: " + b"[" * 200_000))

@@ -31,7 +31,7 @@ from maxmargin.features import (
     encode_labels,
     sequence_lengths,
 )
-from maxmargin.features.encode import drop_rare, hashed_numbers
+from maxmargin.features.counting import drop_rare, hashed_numbers
 from maxmargin.io.crfsuite import read_crfsuite
 from maxmargin.structures import Chain
 

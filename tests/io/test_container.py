@@ -28,7 +28,7 @@ from hypothesis.extra import numpy as hnp
 from maxmargin import _native
 from maxmargin.errors import ModelFormatError
 from maxmargin.io import container
-from maxmargin.io.container import read_container, write_container
+from maxmargin.io.container import read_container, read_header, write_container
 
 DTYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"]
 META = {"labels": ["A", "Ä", "\x00\n"], "C": 0.1, "n": 2**64, "deep": {"none": None, "yes": True}}
@@ -152,6 +152,22 @@ def test_a_file_that_is_overwritten_in_place(model):
     assert_same(arrays, some_arrays())
     model.write_bytes(b"")
     assert_same(arrays, some_arrays())
+
+
+def test_the_header_alone(model):
+    read = read_container(model)
+    header = read_header(str(model))
+    assert header == (str(model), read.kind, read.meta, read.version, read.n_bytes)
+    data = bytearray(model.read_bytes())
+    data[-1] ^= 1  # in the last array, which nobody looks at
+    model.write_bytes(data)
+    assert read_header(model) == header
+    with pytest.raises(ModelFormatError, match="does not match its checksum"):
+        read_container(model)
+    data[40] ^= 1
+    model.write_bytes(data)
+    with pytest.raises(ModelFormatError, match="the header does not match its checksum"):
+        read_header(model)
 
 
 def test_a_file_that_is_cut_while_it_is_read(model, monkeypatch):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import math
 import re
 import signal
 import threading
@@ -18,9 +17,10 @@ from hypothesis import strategies as st
 
 from maxmargin._native import Vocabulary, parse_items
 from maxmargin.errors import FileFormatError, MaxMarginError
-from maxmargin.features import EncodedBatch, FeatureEncoder
-from maxmargin.io.crfsuite import read_crfsuite, write_crfsuite
-from maxmargin.io.svmhmm import read_svmhmm, write_svmhmm
+from maxmargin.features import EncodedBatch, FeatureEncoder, LabelCodes
+from maxmargin.io.crfsuite import crfsuite_texts, read_crfsuite
+from maxmargin.io.named_features import NamedFeatures
+from maxmargin.io.svmhmm import number_features, read_svmhmm, svmhmm_texts, tag_text
 
 # --- twins -------------------------------------------------------------------------------------
 
@@ -451,6 +451,26 @@ def as_row(token):
     return {name: np.float32(value) for name, value in row.items() if np.float32(value) != 0}
 
 
+def label_codes(sequences):
+    """The labels of sequences as codes, in order of appearance."""
+    every = [label for sequence in sequences for label in sequence]
+    names = list(dict.fromkeys(every))
+    offsets = np.cumsum([0] + [len(sequence) for sequence in sequences]).astype(np.int64)
+    return LabelCodes(np.array([names.index(v) for v in every], np.int32), names, offsets)
+
+
+def named(X, y, weights=None):
+    """What is written of tokens and labels."""
+    encoder = FeatureEncoder()
+    batch = encoder.fit_transform([[dict(as_row(token)) for token in tokens] for tokens in X])
+    factors = None if weights is None else np.array(weights, np.float32)
+    return NamedFeatures(batch, encoder.feature_names(), label_codes(y), None, factors)
+
+
+def written(texts):
+    return io.BytesIO("".join(texts).encode())
+
+
 @given(SEQUENCES, st.data())
 def test_crfsuite_round_trip(sequences, data):
     X = [[token for _, token in sequence] for sequence in sequences]
@@ -459,9 +479,7 @@ def test_crfsuite_round_trip(sequences, data):
         st.none()
         | st.lists(st.floats(0, 1e6, width=32), min_size=len(X), max_size=len(X))
     )
-    file = io.BytesIO()
-    write_crfsuite(file, X, y, weights)
-    items = read_crfsuite(io.BytesIO(file.getvalue()))
+    items = read_crfsuite(written(crfsuite_texts(named(X, y, weights))))
     assert items.labels() == y
     for i, sequence in enumerate(X):
         found = [{n: np.float32(v) for n, v in token} for token in items.features(i)]
@@ -471,68 +489,55 @@ def test_crfsuite_round_trip(sequences, data):
     else:
         assert items.sequence_weight.tolist() == weights
     # And what was read can be written and read again.
-    again = io.BytesIO()
-    write_crfsuite(again, [items.features(i) for i in range(len(items))], items.labels())
-    assert read_crfsuite(io.BytesIO(again.getvalue())).features(0) == items.features(0)
+    names = items.vocabulary.names()
+    features = NamedFeatures(items.batch, names, items.label_codes, None, items.sequence_weight)
+    again = read_crfsuite(written(crfsuite_texts(features)))
+    assert [again.features(i) for i in range(len(X))] == [items.features(i) for i in range(len(X))]
 
 
-def test_dicts_are_written_as_they_are_encoded():
-    tokens = [
-        {"w": "a:b", "cap": True, "no": False, "len": np.float32(0.1), "n": np.int64(3), "zero": 0},
-        {"next": {"w": "x", "s": ["p", "q"]}, "back\\": 2},
-        {},
-        ["w", ("v", 2)],
-    ]
-    file = io.BytesIO()
-    write_crfsuite(file, [tokens[:3], tokens[3:]], [["A", 7, "C"], ["D"]])
-    assert file.getvalue().decode().splitlines() == [
-        "A\tw\\:a\\:b\tcap\tlen:0.1\tn:3.0",
-        "7\tnext\\:w\\:x\tnext\\:s\\:p\tnext\\:s\\:q\tback\\\\:2.0",
-        "C",
-        "",
-        "D\tw\tv:2.0",
-        "",
-    ]
-    items = read_crfsuite(io.BytesIO(file.getvalue()))
+def test_how_crfsuite_files_are_written():
     encoder = FeatureEncoder()
-    batch = encoder.fit_transform([tokens[:3]])
-    assert items.vocabulary.names()[: batch.n_sparse] == encoder.feature_names()
-    n = batch.indptr[-1]
-    assert np.array_equal(items.batch.indices[:n], batch.indices)
-    assert np.array_equal(items.batch.values[:n], batch.values)
+    tokens = [
+        {"w": "a:b", "cap": True, "len": np.float32(0.1), "n": np.int64(3)},
+        {"back\\": 2},
+        {},
+        ["w", "v"],
+    ]
+    batch = encoder.fit_transform([tokens[:3], tokens[3:]])
+    labels = label_codes([["A", "7", "a:b"], ["D"]])
+    features = NamedFeatures(batch, encoder.feature_names(), labels)
+    texts = list(crfsuite_texts(features))
+    assert texts == [
+        "A\tw\\:a\\:b\tcap\tlen:0.1\tn:3\n7\tback\\\\:2\na\\:b\n\n",
+        "D\tw\tv\n\n",
+    ]
+    weighted = features._replace(weights=np.array([0.1, 2], np.float32))
+    assert list(crfsuite_texts(weighted)) == [
+        f"@weight:{weight}\n{text}" for weight, text in zip(["0.1", "2"], texts, strict=True)
+    ]
+    backwards = features._replace(order=np.array([3, 2, 1, 0, 4, 6, 5]))
+    assert next(crfsuite_texts(backwards)).startswith("A\tn:3\tlen:0.1\tcap\tw\\:a\\:b\n")
 
 
 BAD_WRITES = [
-    (([[["a"]]], []), "1 sequences and 0 sequences of labels"),
-    (([[["a"]]], [["A", "B"]]), "sequence 0 has 1 tokens and 2 labels"),
-    (([[]], [[]]), "sequence 0 has 0 tokens"),
-    (([[["a"]]], [["A"]], [1, 2]), "1 sequences and 2 weights"),
-    (([[["a"]]], [["A"]], [-1]), "sequence 0: found the weight -1.0; expected 0 or more"),
-    (([[["a"]]], [["A"]], [math.nan]), "sequence 0: its weight: found nan; expected a number"),
-    (([[["a"], ["a\tb"]]], [["A", "B"]]), r"sequence 0, token 1: found the attribute 'a\\tb'"),
-    (([[["a\n"]]], [["A"]]), "found the attribute"),
-    (([[[""]]], [["A"]]), "name is empty"),
-    (([[[("a", math.inf)]]], [["A"]]), "attribute 'a': found inf; expected a number"),
-    (([[[("a", "b")]]], [["A"]]), "attribute 'a': found 'b'; expected a number"),
-    (([[[3]]], [["A"]]), "sequence 0, token 0: found 3 of type int; expected a str or a pair"),
-    (([["a"]], [["A"]]), "sequence 0, token 0: found 'a' of type str; expected a list of names"),
-    (([[{3: "x"}]], [["A"]]), "the key 3 is of type int"),
-    (([[["a"]]], [["@A"]]), "found the label '@A'"),
-    (([[["a"]]], [[" "]]), "found the label ' '"),
-    (([[["a"]]], [[""]]), "found the label ''"),
-    (([[["a"]]], [["\r"]]), "found the label"),
-    (([[["a"]]], [[None]]), "the label None is of type NoneType"),
+    ("a\tb", "A", r"found the attribute 'a\\tb'; expected one without tabs and ends of lines"),
+    ("a\n", "A", "found the attribute"),
+    ("a\r", "A", "found the attribute"),
+    ("a", "@A", "found the label '@A'; expected one that is not blank and does not begin with @"),
+    ("a", " ", "found the label ' '"),
+    ("a", "", "found the label ''"),
+    ("a", "\r", "found the label"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD_WRITES, ids=lambda x: str(x)[:40])
-def test_bad_writes(arguments, message, tmp_path):
-    path = tmp_path / "out"
-    path.write_text("old")
-    with pytest.raises((ValueError, TypeError), match=message):
-        write_crfsuite(path, *arguments)
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
-    assert path.read_text() == "old"
+@pytest.mark.parametrize(("name", "label", "message"), BAD_WRITES, ids=lambda x: repr(x)[:40])
+def test_what_crfsuite_files_cannot_hold(name, label, message):
+    features = named([[[name], ["b"]]], [["A", label]])
+    with pytest.raises(ValueError, match=message):
+        crfsuite_texts(features)  # before anything is written
+    if label == "A":
+        with pytest.raises(ValueError, match="name is empty"):
+            crfsuite_texts(features._replace(names=["", "b"]))
 
 
 TAGS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(
@@ -544,7 +549,7 @@ TAGS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(
     st.lists(
         st.lists(
             st.tuples(
-                TAGS | st.integers(),
+                TAGS,
                 st.dictionaries(
                     st.integers(0, 2**32 - 2),
                     st.floats(-(2.0**39), 2.0**39, width=32).filter(bool),
@@ -570,28 +575,42 @@ def test_svmhmm_round_trip(sequences, ones):
         None if ones else np.array([v for row in rows for _, v in row], np.float32),
     )
     labels = [[label for label, _ in sequence] for sequence in sequences]
-    file = io.BytesIO()
-    write_svmhmm(file, batch, labels)
-    items = read_svmhmm(io.BytesIO(file.getvalue()))
-    assert items.labels() == [[str(label) for label in sequence] for sequence in labels]
+    codes = label_codes(labels)
+    tags = [tag_text(label) for label in codes.names]
+    used = np.unique(batch.indices)  # of billions of features
+    small = EncodedBatch(
+        batch.offsets,
+        max(len(used), 1),
+        batch.indptr,
+        np.searchsorted(used, batch.indices).astype(np.uint32),
+        batch.values,
+    )
+    named_by_number = NamedFeatures(small, [str(k + 1) for k in used.tolist()], codes)
+    features, numbers = number_features(named_by_number, named_by_number=True)
+    items = read_svmhmm(written(svmhmm_texts(features, numbers, tags)))
+    assert items.labels() == labels
     found = [dict(token) for i in range(len(items)) for token in items.features(i)]
     assert found == [{str(k + 1): 1.0 if ones else v for k, v in row} for row in rows]
 
 
-def test_bad_svmhmm_writes(tmp_path):
-    batch = FeatureEncoder().fit_transform([[["a"], ["b"]]])
-    path = tmp_path / "out"
-    for labels, message in [
-        ([["A"]], "sequence 0 has 2 tokens and 1 labels"),
-        ([], "1 sequences and 0 sequences of labels"),
-        ([["A", "a b"]], "sequence 0, token 1: found the label 'a b'"),
-        ([["#", "A"]], "sequence 0, token 0: found the label '#'"),
-        ([["", "A"]], "found the label ''"),
-        ([[None, "A"]], "the label None is of type NoneType"),
-    ]:
-        with pytest.raises((ValueError, TypeError), match=message):
-            write_svmhmm(path, batch, labels)
-    dense = FeatureEncoder().fit_transform([np.ones((2, 3))])
-    with pytest.raises(ValueError, match="dense features"):
-        write_svmhmm(path, dense, [["A", "B"]])
-    assert list(tmp_path.iterdir()) == []
+def test_how_svmhmm_files_are_written():
+    encoder = FeatureEncoder()
+    batch = encoder.fit_transform([[{"30": 2.0, "4": 0.5}, {"4": 1.0}], [{"100": 1.0}]])
+    codes = label_codes([["A", "B"], ["A"]])
+    features = NamedFeatures(batch, encoder.feature_names(), codes)
+    kept, numbers = number_features(features, named_by_number=True)
+    assert list(svmhmm_texts(kept, numbers, ["A", "B"])) == [
+        "A qid:1 4:0.5 30:2\nB qid:1 4:1\n",
+        "A qid:2 100:1\n",
+    ]
+    counted, numbers = number_features(features, named_by_number=False)
+    assert list(svmhmm_texts(counted, numbers, ["1", "2"])) == [
+        "1 qid:1 1:2 2:0.5\n2 qid:1 2:1\n",
+        "1 qid:2 3:1\n",
+    ]
+
+
+@pytest.mark.parametrize("label", ["a b", "#", "#A", "", " ", "qid:1", "A ", "\ufeffA", "A\x85B"])
+def test_what_svmhmm_files_cannot_hold(label):
+    with pytest.raises(ValueError, match="the labels: found the label"):
+        tag_text(label)

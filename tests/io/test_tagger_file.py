@@ -24,9 +24,9 @@ from maxmargin.features.columns import ColumnTable
 from maxmargin.features.function_encoder import FunctionEncoder
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
-from maxmargin.io import tagger_file
 from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import dense_weights, load_tagger, save_tagger
+from maxmargin.io.tagger_file import weights as file_weights
 from maxmargin.selection import FitOptions, fit
 from maxmargin.solvers import make_solver, solve
 from maxmargin.structures import Chain
@@ -238,7 +238,7 @@ def assert_same_model(model, chain, weights, X):
 def form(request, monkeypatch):
     """Small weights are loaded as a full matrix; with "sparse", all count as large."""
     if request.param == "sparse":
-        monkeypatch.setattr(tagger_file, "FULL_BYTES", 0)
+        monkeypatch.setattr(file_weights, "FULL_BYTES", 0)
     return request.param
 
 

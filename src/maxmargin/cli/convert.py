@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import itertools
+import contextlib
 import os
-from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any
 
 from maxmargin.cli.cells import check_trained
 from maxmargin.cli.console import naming, say
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from maxmargin.features.batch import EncodedBatch
     from maxmargin.features.columns import ColumnTable, LabelCodes
     from maxmargin.features.items import Items
+    from maxmargin.io.named_features import NamedFeatures
 
 __all__ = ["configure", "run"]
 
@@ -41,17 +42,6 @@ ENDINGS = {
     ".txt": "conll",
     ".conllu": "conllu",
 }
-
-
-class _Features(NamedTuple):
-    """Tokens with named features, and their labels."""
-
-    batch: EncodedBatch
-    names: list[str]
-    labels: LabelCodes
-    #: Where the features of the tokens are, in the order in which people expect them; None: as is.
-    order: NDArray[Any] | None = None
-    weights: NDArray[Any] | None = None
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -169,7 +159,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
 
 def _target(options: argparse.Namespace) -> str:
-    """Return the format of the output: as told, or by the ending of its name."""
+    """Return the format of the output: as asked for, or by the ending of its name."""
     if options.to is not None:
         return str(options.to)
     ending = os.path.splitext(options.output.removesuffix(".gz"))[1]  # noqa: PTH122
@@ -218,17 +208,18 @@ def _check(source: str, target: str, options: argparse.Namespace) -> None:
 # --- features -------------------------------------------------------------------------------------
 
 
-def _features(data: ColumnTable | Items, options: argparse.Namespace) -> _Features:
+def _features(data: ColumnTable | Items, options: argparse.Namespace) -> NamedFeatures:
     """Return the features of a file: as they are in it, or by a template."""
     import numpy as np
 
     from maxmargin.features.columns import ColumnTable
+    from maxmargin.io.named_features import NamedFeatures
 
     if not isinstance(data, ColumnTable):
         if options.template is not None:
             make_encoder(options.template, data)  # which refuses it in its words
         names = data.vocabulary.names()
-        return _Features(data.batch, names, data.label_codes, None, data.sequence_weight)
+        return NamedFeatures(data.batch, names, data.label_codes, None, data.sequence_weight)
     data, labels = data.labelled(options.label_column)
     if options.template is not None and is_function(options.template):
         return _by_function(data, labels, options)
@@ -241,13 +232,15 @@ def _features(data: ColumnTable | Items, options: argparse.Namespace) -> _Featur
             f"{encoder.template.source}: features of two labels (B and * lines with commands) are "
             "left out; the other formats have none"
         )
-    return _Features(batch, encoder.feature_names(), labels, _by_line(batch, lines))
+    return NamedFeatures(batch, encoder.feature_names(), labels, _by_line(batch, lines))
 
 
 def _by_function(
     table: ColumnTable, labels: LabelCodes, options: argparse.Namespace
-) -> _Features:
+) -> NamedFeatures:
     """Return what a function of the user makes of a table; its failures are input, not faults."""
+    from maxmargin.io.named_features import NamedFeatures
+
     try:
         encoder = make_encoder(options.template, table)
         batch = encoder.fit_transform(table)
@@ -265,7 +258,7 @@ def _by_function(
             f"template {options.template}: gives features that are arrays; expected lists of str, "
             "or dicts"
         )
-    return _Features(batch, encoder.feature_names(), labels)
+    return NamedFeatures(batch, encoder.feature_names(), labels)
 
 
 def _by_line(batch: EncodedBatch, lines: NDArray[Any]) -> NDArray[Any]:
@@ -277,70 +270,6 @@ def _by_line(batch: EncodedBatch, lines: NDArray[Any]) -> NDArray[Any]:
     token = np.repeat(np.arange(batch.n_tokens, dtype=np.int64), np.diff(batch.indptr))
     token *= int(lines.max(initial=0)) + 1
     return np.argsort(token + lines[batch.indices], kind="stable")
-
-
-def _escaped(names: list[str], source: str) -> list[str]:
-    """Return names as fields of a CRFsuite file."""
-    from maxmargin.io.crfsuite import attribute_text
-
-    text = "\n".join(names)
-    simple = "\t" not in text and "\r" not in text and text.count("\n") == len(names) - 1
-    if simple and all(names):
-        return text.replace("\\", "\\\\").replace(":", "\\:").split("\n")
-    try:
-        return [attribute_text(name, 1.0) for name in names]
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
-
-
-def _numbers(values: NDArray[Any]) -> list[str]:
-    """Return 4-byte numbers as short texts that are read as the same numbers."""
-    import numpy as np
-
-    distinct, which = np.unique(values, return_inverse=True)
-    texts = [str(value).removesuffix(".0") for value in distinct]
-    return [texts[k] for k in which.tolist()]
-
-
-def _tokens(
-    features: _Features, fields: list[str], valued: bool
-) -> Iterator[list[tuple[int, list[str]]]]:
-    """Yield for each sequence the label and the fields of each token.
-
-    Parameters
-    ----------
-    features : _Features
-        What is written.
-    fields : list of str
-        What is written for a feature, without its value.
-    valued : bool
-        Whether the value one is written, too.
-
-    Yields
-    ------
-    list of (int, list of str)
-        For each token the code of its label and its fields.
-    """
-    batch, order = features.batch, features.order
-    assert batch.indptr is not None
-    assert batch.indices is not None
-    if valued and batch.values is None:
-        fields = [f"{field}:1" for field in fields]
-    offsets = batch.offsets.tolist()
-    for begin, end in itertools.pairwise(offsets):
-        ends = batch.indptr[begin : end + 1].tolist()
-        first, last = ends[0], ends[-1]
-        entries = slice(first, last) if order is None else order[first:last]
-        row = [fields[k] for k in batch.indices[entries].tolist()]
-        if batch.values is not None:
-            numbers = _numbers(batch.values[entries])
-            row = [
-                field if number == "1" and not valued else f"{field}:{number}"
-                for field, number in zip(row, numbers, strict=True)
-            ]
-        codes = features.labels.codes[begin:end].tolist()
-        spans = zip(codes, ends[:-1], ends[1:], strict=True)
-        yield [(code, row[a - first : b - first]) for code, a, b in spans]
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -369,7 +298,6 @@ def _write(path: str, pieces: Iterator[str], others: dict[str, str] | None = Non
     int
         The size of the file, or the number of bytes that were written if it is no plain file.
     """
-    import contextlib
     from pathlib import Path
 
     from maxmargin.io.text import open_for_writing
@@ -389,47 +317,33 @@ def _write(path: str, pieces: Iterator[str], others: dict[str, str] | None = Non
 
 def _write_columns(data: ColumnTable | Items, options: argparse.Namespace) -> int:
     from maxmargin.features.columns import ColumnTable
+    from maxmargin.io.columns import column_texts
 
     assert isinstance(data, ColumnTable)
-    native, which = data.native, list(range(data.n_columns))
-
-    def pieces() -> Iterator[str]:
-        for i in range(data.n_sequences):
-            rows = ["\t".join(row) for row in native.rows(i, which)]
-            yield "\n".join([*rows, "", ""])
-
-    return _write(options.output, pieces())
+    return _write(options.output, column_texts(data))
 
 
-def _label_texts(features: _Features, convert: Callable[[str], str], source: str) -> list[str]:
-    """Return the labels as a format has them, or an error that names the file and the label."""
+@contextlib.contextmanager
+def _naming_source(source: str) -> Iterator[None]:
+    """Name the file in the errors about what a format cannot hold."""
     try:
-        texts = [convert(label) for label in features.labels.names]
-    except (TypeError, ValueError) as error:
+        yield
+    except ValueError as error:
         raise ValueError(f"{source}: {error}") from None
-    check_trained(features.labels, source)
-    return texts
 
 
-def _write_crfsuite(features: _Features, options: argparse.Namespace) -> int:
-    from maxmargin.io.crfsuite import label_text
+def _write_crfsuite(features: NamedFeatures, options: argparse.Namespace) -> int:
+    from maxmargin.io.crfsuite import crfsuite_texts
 
     source = _source(options)
-    labels = _label_texts(features, label_text, source)
-    fields = _escaped(features.names, source)
-    weights = None if features.weights is None else _numbers(features.weights)
-
-    def pieces() -> Iterator[str]:
-        for i, tokens in enumerate(_tokens(features, fields, valued=False)):
-            lines = [] if weights is None else [f"@weight:{weights[i]}"]
-            lines += ["\t".join([labels[code], *row]) for code, row in tokens]
-            yield "\n".join([*lines, "", ""])
-
-    return _write(options.output, pieces())
+    with _naming_source(source):
+        texts = crfsuite_texts(features)
+    check_trained(features.labels, source)
+    return _write(options.output, texts)
 
 
 def _write_svmhmm(
-    features: _Features, source_format: str, options: argparse.Namespace
+    features: NamedFeatures, source_format: str, options: argparse.Namespace
 ) -> tuple[int, int]:
     """Write an SVM^hmm file, and the lists of features and labels.
 
@@ -440,47 +354,30 @@ def _write_svmhmm(
     size : int
         As `_write` returns it.
     """
-    import numpy as np
+    from maxmargin.io.svmhmm import number_features, svmhmm_texts, tag_text
 
-    from maxmargin.io.svmhmm import tag_text
-
-    source = _source(options)
-    names, batch = features.names, features.batch
-    assert batch.indptr is not None
-    assert batch.indices is not None
+    source, names = _source(options), features.names
     if features.weights is not None:
         note(
             f"maxmargin convert: {source}: svmhmm files have no weights of sequences; "
             "they are left out"
         )
-    # Numbers ascend within a line. Those of a file that has numbers already stay as they are.
-    if source_format == "svmhmm":
-        fields = names
-        token = np.repeat(np.arange(batch.n_tokens), np.diff(batch.indptr))
-        number = np.array([int(name) for name in names], dtype=np.uint64)
-        features = features._replace(order=np.lexsort((number[batch.indices], token)))
-    else:
-        fields = [str(k) for k in range(1, len(names) + 1)]
-        features = features._replace(order=None)
+    features, numbers = number_features(features, named_by_number=source_format == "svmhmm")
     if options.numeric_labels:
-        labels = [str(k) for k in range(1, len(features.labels.names) + 1)]
+        tags = [str(k) for k in range(1, len(features.labels.names) + 1)]
     else:
-        labels = _label_texts(features, lambda label: tag_text(label, "the labels"), source)
+        with _naming_source(source):
+            tags = [tag_text(label) for label in features.labels.names]
+        check_trained(features.labels, source)
     others: dict[str, str] = {}
-    numbered = _listed(labels, features.labels.names, source)
+    numbered = _listed(tags, features.labels.names, source)
     if options.labels:
         others[options.labels] = "".join(numbered)
     if options.features:
         in_front = [f"# label {line}" for line in numbered]
         front = "".join(in_front) if options.numeric_labels and not options.labels else ""
-        others[options.features] = front + "".join(_listed(fields, names, source))
-
-    def pieces() -> Iterator[str]:
-        for i, tokens in enumerate(_tokens(features, fields, valued=True), 1):
-            lines = [" ".join([labels[code], f"qid:{i}", *row]) for code, row in tokens]
-            yield "\n".join([*lines, ""])
-
-    return len(names), _write(options.output, pieces(), others)
+        others[options.features] = front + "".join(_listed(numbers, names, source))
+    return len(names), _write(options.output, svmhmm_texts(features, numbers, tags), others)
 
 
 def _listed(numbers: list[str], names: list[str], source: str) -> list[str]:

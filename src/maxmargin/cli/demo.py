@@ -88,15 +88,15 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     if options.picture is not None:
         picture_format(options.picture)  # before any work is done
 
-    tell = note if getattr(options, "json", False) else say
+    show = note if getattr(options, "json", False) else say
     begin = time.perf_counter()
     results = run_demo(options.train, options.test, options.seed)
     for comparison in results.values():
         for line in describe(comparison):
-            tell(line)
+            show(line)
     if options.picture is not None:
         write_picture(options.picture, list(results.values()))
-        tell(f"The picture is in {options.picture}")
+        show(f"The picture is in {options.picture}")
     summary: dict[str, Any] = {
         "train": options.train,
         "test": options.test,
@@ -131,7 +131,7 @@ def summarize(comparison: Comparison) -> dict[str, Any]:
 
 
 def describe(comparison: Comparison) -> Iterator[str]:
-    """Tell what both models reached, and draw a date that only the chain read right.
+    """Say what both models reached, and draw a date that only the chain read right.
 
     Parameters
     ----------

@@ -99,25 +99,41 @@ def _of_columns(options: argparse.Namespace) -> TagReport:
 
 def _of_model(options: argparse.Namespace) -> tuple[TagReport, dict[str, Any]]:
     """Tag the file and compare with its labels."""
-    from maxmargin.cli.training_data import read_labelled
+    import numpy as np
+
     from maxmargin.metrics import evaluate_codes
-    from maxmargin.selection import encode_labelled
 
     begin = time.perf_counter()
-    model = load_model(options)
-    if hasattr(model.chain.encoder, "threads"):
-        model.chain.encoder.threads = options.threads
+    kind, model, inputs = load_model(options)
     loaded = time.perf_counter()
-    raw, labels = read_labelled(model.chain, options.file, options)
+    data: Any = read_data(options.file, options, inputs.vocabulary)
+    column = inputs.label_column
+    if column is None and inputs.columns:
+        raise ValueError(
+            f"{options.model}: was trained on rows without labels, so it does not say which column "
+            "of a file has them; use it from Python"
+        )
+    if column is not None and data.n_columns != inputs.n_columns:
+        raise ValueError(
+            f"{data.source}: found {data.n_columns} columns; expected {inputs.n_columns}, "
+            f"as in training, with the label in column {column}"
+        )
+    labels = data.label_codes if column is None else data.labels(column)
     known = time.perf_counter()
-    data = encode_labelled(model.chain, raw, labels)
-    predicted = model.chain.predict_encoded(data.batch, model.weights, options.threads)
+    predicted = kind.predict(model, data, options.threads)
     tagged = time.perf_counter()
-    report = evaluate_codes(data.codes, predicted, data.batch.offsets, data.names)
+    # Labels that the model does not know get numbers behind those it knows.
+    names = [str(label) for label in kind.labels(model)]
+    place = {name: k for k, name in enumerate(names)}
+    for name in labels.names:
+        if place.setdefault(name, len(names)) == len(names):
+            names.append(name)
+    truth = np.array([place[name] for name in labels.names], dtype=np.int32)[labels.codes]
+    report = evaluate_codes(truth, predicted, labels.offsets, names)
     return report, {
         "seconds_load": loaded - begin,
         "seconds_read": known - loaded,
         "seconds_tag": tagged - known,
         # from the strings of the columns (or items) to labels: features and decoding
-        "tokens_per_second": data.batch.n_tokens / (tagged - known),
+        "tokens_per_second": len(truth) / (tagged - known),
     }

@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except OSError as error:
             code = _fail(name, _describe(error), 2)
         except (ValueError, TypeError, FloatingPointError) as error:
-            # Notes tell where in the user's code or data it was.
+            # Notes say where in the user's code or data it was.
             notes = getattr(error, "__notes__", ())
             code = _fail(name, "; ".join([str(error), *notes]), 2)
         except Exception as error:
@@ -149,7 +149,7 @@ def _run(arguments: list[str], command: str | None) -> int:
             if options.command is not None:
                 parser.prog += f" {options.command}"
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    except SystemExit as end:  # after --help or a usage error, which argparse has told
+    except SystemExit as end:  # after --help or a usage error, which argparse has printed
         return int(end.code or 0)
     if options.version:
         import maxmargin

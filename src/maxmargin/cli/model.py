@@ -3,14 +3,51 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.cli.options import FORMATS, guarded, is_function, load_function
 
 if TYPE_CHECKING:
-    from maxmargin.io.tagger_file import TaggerModel
+    from maxmargin.models.base import InputFiles, ModelKind
 
-__all__ = ["add_model", "load_model"]
+__all__ = ["LoadedModel", "add_model", "load_model", "naming_model"]
+
+
+class LoadedModel(NamedTuple):
+    """A model that a command uses.
+
+    Attributes
+    ----------
+    kind : ModelKind
+        What can be done with it.
+    model : object
+        What the functions of the kind take.
+    inputs : InputFiles
+        Which files it reads.
+    """
+
+    kind: ModelKind
+    model: Any
+    inputs: InputFiles
+
+
+@contextlib.contextmanager
+def naming_model(path: str) -> Iterator[None]:
+    """Name the file in the errors about what a model cannot do.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    """
+    from maxmargin.errors import NotCompatibleError
+
+    try:
+        yield
+    except NotCompatibleError as error:
+        raise NotCompatibleError(f"{path}: {error}") from None
 
 
 def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -30,7 +67,7 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
     )
 
 
-def load_model(options: argparse.Namespace) -> TaggerModel:
+def load_model(options: argparse.Namespace) -> LoadedModel:
     """Load the model that the options name, and give them the format of its training file.
 
     Parameters
@@ -40,11 +77,11 @@ def load_model(options: argparse.Namespace) -> TaggerModel:
 
     Returns
     -------
-    TaggerModel
-        Ready to tag.
+    LoadedModel
+        Ready to predict.
     """
-    from maxmargin.io.tagger_file import load_tagger
     from maxmargin.io.text import name_of
+    from maxmargin.models.kinds import kind_of
 
     function = None
     if options.function is not None:
@@ -55,24 +92,20 @@ def load_model(options: argparse.Namespace) -> TaggerModel:
             )
         where = f"--function {options.function}, at {name_of(options.file)}"
         function = guarded(load_function(options.function), where)
-    model = load_tagger(options.model, function)
-    kind = model.chain.encoder.kind
-    columns = hasattr(model.chain.encoder, "n_columns")
-    if not columns and kind != "strings":
-        raise ValueError(
-            f"{options.model}: was trained on arrays ({kind}), which no text file holds; use it "
-            "from Python"
-        )
-    trained_on: Any = model.meta.get("format")
+    kind = kind_of(options.model)
+    model = kind.load(options.model, function)
+    with naming_model(options.model):
+        inputs = kind.inputs(model)
+    trained_on = inputs.file_format
     if trained_on not in FORMATS:
-        trained_on = "conll" if columns else "crfsuite"
+        trained_on = "conll" if inputs.columns else "crfsuite"
     if options.format is None:
         options.format = trained_on
-        if trained_on == "conllu":
-            options.columns = str(model.meta.get("columns_conllu", options.columns))
-    if columns != (options.format in ("conll", "conllu")):
+        if trained_on == "conllu" and inputs.conllu_columns is not None:
+            options.columns = inputs.conllu_columns
+    if inputs.columns != (options.format in ("conll", "conllu")):
         raise ValueError(
             f"{options.model}: was trained on {trained_on} files, so it cannot read "
             f"{options.format} files"
         )
-    return model
+    return LoadedModel(kind, model, inputs)

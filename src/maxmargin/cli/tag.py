@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from maxmargin.cli.cells import check_labels
 from maxmargin.cli.console import NO_INPUT, naming
-from maxmargin.cli.model import add_model, load_model
+from maxmargin.cli.model import LoadedModel, add_model, load_model, naming_model
 from maxmargin.cli.options import add_reading, add_threads, at_least, read_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from maxmargin.features.columns import ColumnTable
-    from maxmargin.io.tagger_file import TaggerModel
+    from maxmargin.features.items import Items
 
 __all__ = ["configure", "run"]
 
@@ -89,14 +89,12 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     if options.json and options.output == "-":
         raise ValueError("--json needs -o FILE: standard output cannot hold both")
     begin = time.perf_counter()
-    model = load_model(options)
-    if hasattr(model.chain.encoder, "threads"):
-        model.chain.encoder.threads = options.threads
-    check_labels(model.chain.labels_, options.model)
+    predictor = _Predictor(load_model(options), options)
+    check_labels(predictor.labels, options.model)
     loaded = time.perf_counter()
     n_sequences = n_tokens = 0
     with naming(options.output), open_for_writing(options.output) as out:
-        for text, sequences, tokens in _tagged(model, options):
+        for text, sequences, tokens in _tagged(predictor, options):
             out.write(text)
             if options.output == "-":
                 out.flush()
@@ -112,29 +110,63 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     }
 
 
+class _Predictor:
+    """A model with the options that say what is written of its predictions."""
+
+    def __init__(self, loaded: LoadedModel, options: argparse.Namespace) -> None:
+        self.kind, self.model, self.inputs = loaded
+        self.options = options
+        self.labels = self.kind.labels(self.model)
+        self.names = [str(label) for label in self.labels]
+
+    def cells(self, data: ColumnTable | Items, separator: str) -> tuple[Any, list[str]]:
+        """Return what is written for the tokens, as places in a list of texts."""
+        threads = self.options.threads
+        if not self.options.scores:
+            return self.kind.predict(self.model, data, threads), self.names
+        import numpy as np
+
+        with naming_model(self.options.model):
+            codes, margins = self.kind.margins(self.model, data, threads)
+        cells = [
+            f"{self.names[c]}{separator}{m:.4f}"
+            for c, m in zip(codes.tolist(), margins, strict=True)
+        ]
+        return np.arange(len(cells), dtype=np.int32), cells
+
+    def kbest(self, data: ColumnTable | Items) -> Iterator[list[tuple[str, list[int]]]]:
+        """Yield for each sequence the head line and the labels' codes of each of its best ones."""
+        with naming_model(self.options.model):
+            found = self.kind.kbest(self.model, data, self.options.nbest, self.options.threads)
+        for outputs in found:
+            yield [
+                (f"# {rank} {score:.6f}", codes.tolist())
+                for rank, (score, codes) in enumerate(outputs)
+            ]
+
+
 def _tagged(
-    model: TaggerModel, options: argparse.Namespace
+    predictor: _Predictor, options: argparse.Namespace
 ) -> Iterator[tuple[bytes, int, int]]:
     """Yield the output piece by piece, with the numbers of sequences and tokens in it."""
     if options.format == "conll":
         with _opened(options.file, options.max_inflated) as stream:
-            for table in _tables(stream, options, model.chain.labels_):
+            for table in _tables(stream, options, predictor.labels):
                 if isinstance(table, bytes):  # blank lines and comments only
                     yield table, 0, 0
                 else:
-                    yield _columns(model, table, options), table.n_sequences, table.n_tokens
+                    yield _columns(predictor, table), table.n_sequences, table.n_tokens
         return
     from maxmargin.errors import EmptyFileError
 
     try:
-        data: Any = read_data(options.file, options, model.chain.encoder.vocabulary)
+        data: Any = read_data(options.file, options, predictor.inputs.vocabulary)
     except EmptyFileError:  # nothing in, nothing out
         return
     if options.format == "conllu":
-        yield _columns(model, data, options), data.n_sequences, data.n_tokens
+        yield _columns(predictor, data), data.n_sequences, data.n_tokens
         return
-    batch = model.chain.encoder.transform(data)
-    yield _labels_only(model, batch, options), batch.n_sequences, batch.n_tokens
+    yield _labels_only(predictor, data), data.batch.n_sequences, data.batch.n_tokens
 
 
 def _opened(path: str, max_inflated: int | None) -> Any:
@@ -199,73 +231,33 @@ def _tables(
             return
 
 
-def _columns(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:
+def _columns(predictor: _Predictor, table: ColumnTable) -> bytes:
     """Return the table with the labels behind its columns."""
-    chain = model.chain
-    names = [str(label) for label in chain.labels_]
-    if options.nbest is not None:
-        return _nbest(model, table, options)
-    batch = chain.encoder.transform(table)
-    if options.scores:
-        codes, margins = _margins(model, batch, options)
-        sep = " " if table.native.separator == "space" else "\t"
-        cells = [f"{names[c]}{sep}{m:.4f}" for c, m in zip(codes.tolist(), margins, strict=True)]
-        import numpy as np
-
-        places = np.arange(len(cells), dtype=np.int32)
-        return table.native.with_column(places, cells, options.comments or "")
-    codes = chain.predict_encoded(batch, model.weights, options.threads)
-    return table.native.with_column(codes, names, options.comments or "")
-
-
-def _margins(model: TaggerModel, batch: Any, options: argparse.Namespace) -> tuple[Any, Any]:
-    """Return the best labels, and by how much each beats the best labelling with another one."""
-    import numpy as np
-
-    chain = model.chain
-    codes = chain.predict_encoded(batch, model.weights, options.threads)
-    scores = chain.max_marginals_batch(batch, model.weights, options.threads)
-    tokens = np.arange(len(codes))
-    chosen = scores[tokens, codes]
-    scores[tokens, codes] = -np.inf
-    rivals = scores.max(axis=1) if chain.n_labels > 1 else np.full(len(codes), -np.inf)
-    with np.errstate(invalid="ignore"):  # of infinite scores the difference is no number
-        return codes, (chosen - rivals).tolist()
-
-
-def _nbest(model: TaggerModel, table: ColumnTable, options: argparse.Namespace) -> bytes:
-    """Return the best labellings of each sequence, one after the other."""
-    batch = model.chain.encoder.transform(table)
-    found = model.chain.kbest_batch(batch, model.weights, options.nbest, options.threads)
     sep = " " if table.native.separator == "space" else "\t"
-    which = list(range(table.n_columns))
-    names = [str(label) for label in model.chain.labels_]
+    if predictor.options.nbest is None:
+        places, cells = predictor.cells(table, sep)
+        return table.native.with_column(places, cells, predictor.options.comments or "")
+    which, names = list(range(table.n_columns)), predictor.names
     lines = []
-    for i, paths in enumerate(found):
+    for i, outputs in enumerate(predictor.kbest(table)):
         rows = [sep.join(row) for row in table.native.rows(i, which)]
-        for rank, (score, codes) in enumerate(paths):
-            lines.append(f"# {rank} {score:.6f}")
-            lines += [f"{row}{sep}{names[c]}" for row, c in zip(rows, codes.tolist(), strict=True)]
+        for head, codes in outputs:
+            lines.append(head)
+            lines += [f"{row}{sep}{names[c]}" for row, c in zip(rows, codes, strict=True)]
             lines.append("")
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _labels_only(model: TaggerModel, batch: Any, options: argparse.Namespace) -> bytes:
+def _labels_only(predictor: _Predictor, items: Items) -> bytes:
     """Return a label a line, a blank line between sequences."""
-    names = [str(label) for label in model.chain.labels_]
-    if options.nbest is not None:
+    if predictor.options.nbest is not None:
         lines = []
-        found = model.chain.kbest_batch(batch, model.weights, options.nbest, options.threads)
-        for paths in found:
-            for rank, (score, codes) in enumerate(paths):
-                lines += [f"# {rank} {score:.6f}", *(names[c] for c in codes.tolist()), ""]
+        for outputs in predictor.kbest(items):
+            for head, codes in outputs:
+                lines += [head, *(predictor.names[c] for c in codes), ""]
         return "".join(f"{line}\n" for line in lines).encode()
-    if options.scores:
-        codes, margins = _margins(model, batch, options)
-        tags = [f"{names[c]}\t{m:.4f}" for c, m in zip(codes.tolist(), margins, strict=True)]
-    else:
-        codes = model.chain.predict_encoded(batch, model.weights, options.threads)
-        tags = [names[c] for c in codes.tolist()]
-    ends = batch.offsets.tolist()
+    places, cells = predictor.cells(items, "\t")
+    tags = [cells[k] for k in places.tolist()]
+    ends = items.batch.offsets.tolist()
     blocks = ("\n".join(tags[a:b]) for a, b in itertools.pairwise(ends))
     return ("\n\n".join(blocks) + "\n").encode()

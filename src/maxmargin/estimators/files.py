@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from maxmargin.estimators.tagger import SequenceTagger
+from maxmargin.models.kinds import kind_of
+
+if TYPE_CHECKING:
+    from maxmargin.estimators.tagger import SequenceTagger
 
 __all__ = ["load"]
 
@@ -33,8 +36,9 @@ def load(path: Any, template: Any = None, *, mmap: bool = False) -> SequenceTagg
     Raises
     ------
     ModelFormatError
-        If the file is damaged, of a newer version, or no model file.
+        If the file is damaged, of a newer version, of a kind that is not known, or no model file.
     OSError
         If it cannot be read.
     """
-    return SequenceTagger.load(path, template, mmap=mmap)
+    model: SequenceTagger = kind_of(path).load_estimator(path, template, mmap=mmap)
+    return model

@@ -39,7 +39,7 @@ class _WarmStart(NamedTuple):
 
     engine: Machine
     problem: _native.Problem  # the engine's own
-    fingerprint: bytes
+    data_hash: bytes
 
 
 class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
@@ -104,10 +104,10 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         structure = self._new_structure()
         prepared, dtype = self._prepare(structure, X, Y, fit_params)
         warm = getattr(self, "_warm", None) if self.warm_start else None
-        fingerprint = b""
+        data_hash = b""
         if self.warm_start:
-            fingerprint = _fingerprint({**prepared.parts, "dtype": dtype})
-        if warm is not None and warm.fingerprint != fingerprint:
+            data_hash = _data_hash({**prepared.parts, "dtype": dtype})
+        if warm is not None and warm.data_hash != data_hash:
             raise ValueError(
                 "warm_start=True goes on from the last fit, but the data, the labels, the "
                 "features, the loss or the dtype have changed since; fit with warm_start=False, "
@@ -150,7 +150,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         # Everything is set at the end: a fit that fails leaves the fitted model as it was.
         self._keep(structure, result, problem)
         if self.warm_start:
-            self._warm = _WarmStart(result.engine, problem, fingerprint)
+            self._warm = _WarmStart(result.engine, problem, data_hash)
         else:
             # The engine holds the data and all planes: often far more than the model.
             self.__dict__.pop("_warm", None)
@@ -518,7 +518,7 @@ def _scaled(C: Any, scale: Any, n_examples: int) -> Any:
     raise ValueError(f'C_scale must be "sum" or "mean", got {scale!r}')
 
 
-def _fingerprint(parts: Mapping[str, Any]) -> bytes:
+def _data_hash(parts: Mapping[str, Any]) -> bytes:
     """Return a digest of everything a training problem was made of."""
     digest = hashlib.blake2b(digest_size=16)
     for piece in _pieces(parts):

@@ -312,7 +312,8 @@ class SequenceTagger(StructuralEstimator):
         int
             Its size in bytes.
         """
-        from maxmargin.io.tagger_file import save_tagger, training_meta
+        from maxmargin.io.tagger_file import KIND, TaggerModel, training_meta
+        from maxmargin.models.kinds import kind_named
 
         check_is_fitted(self, "weights_")
         settings = {
@@ -335,7 +336,9 @@ class SequenceTagger(StructuralEstimator):
         meta = training_meta(self.certificate_, settings, params)
         # What the file said from which this model came; a new fit forgets it.
         meta |= getattr(self, "_file_meta", {})
-        return save_tagger(path, self.structure_, self.weights_, meta, trained)
+        objective = None if trained is None else trained.copy
+        model = TaggerModel(self.structure_, self.weights_, meta, objective)
+        return kind_named(KIND).save(path, model)
 
     @classmethod
     def load(cls, path: Any, template: Any = None, *, mmap: bool = False) -> SequenceTagger:

@@ -1,4 +1,4 @@
-"""Data frames where sequences are expected: what they are is told by their type, not their shape.
+"""Data frames where sequences are expected: they are known by their type, not their shape.
 
 A data frame that is asked for its items gives its columns (or their names), so that one with as
 many rows as columns looks like a list of tokens. No library is imported that is not there already:
@@ -56,7 +56,7 @@ def frame_kind(thing: object) -> str | None:
         kind = getattr(module, name, None)
         if isinstance(kind, type) and isinstance(thing, kind):
             return words
-    # All others speak one of two protocols. That of Arrow is spoken by single columns, too.
+    # All others have one of two protocols. Single columns have that of Arrow, too.
     stream = hasattr(thing, "__arrow_c_stream__") and hasattr(thing, "columns")
     if stream or hasattr(thing, "__dataframe__"):
         return f"a data frame of type {type(thing).__name__}"
@@ -93,7 +93,7 @@ def frame_columns(frame: Any) -> list[tuple[str, list[Any]]]:
     if kind is not None and kind.startswith("a pyarrow"):
         names = frame.schema.names
         return [(name, c.to_pylist()) for name, c in zip(names, frame.columns, strict=True)]
-    # Somebody must be there to understand the protocol.
+    # A library that reads the protocol must have been imported.
     pyarrow, pandas = sys.modules.get("pyarrow"), sys.modules.get("pandas")
     if pyarrow is not None and hasattr(frame, "__arrow_c_stream__"):
         return frame_columns(pyarrow.table(frame))

@@ -16,7 +16,7 @@ from maxmargin.printable import quoted
 if TYPE_CHECKING:
     import os
 
-__all__ = ["Command", "Template", "TemplateLine", "check_pattern", "shorten"]
+__all__ = ["Command", "Template", "TemplateLine", "pattern_fault", "shorten"]
 
 #: Largest offset, column or length, either way: all arithmetic on them then fits 64 bits by far.
 MAX_NUMBER = 999_999_999
@@ -242,8 +242,8 @@ class Template:
         return Template.parse, (self.text, self.source)
 
 
-def check_pattern(pattern: str) -> None:
-    r"""Check a pattern of ``%t`` or ``%m``: the small regular expressions of Wapiti.
+def pattern_fault(pattern: str) -> tuple[int, str] | None:
+    r"""Find what is wrong with a pattern of ``%t`` or ``%m``: small regular expressions of Wapiti.
 
     An item is a character, ``.`` for any, or a class: ``\a`` letter, ``\d`` digit, ``\l`` lower
     case, ``\p`` punctuation, ``\s`` space, ``\u`` upper case, ``\w`` letter or digit; in upper case
@@ -255,22 +255,11 @@ def check_pattern(pattern: str) -> None:
     pattern : str
         The pattern.
 
-    Raises
-    ------
-    ValueError
-        If it is not one.
+    Returns
+    -------
+    tuple of int and str, or None
+        Where it is wrong and what was expected there; None if it is right.
     """
-    fault = _pattern_fault(pattern)
-    if fault is not None:
-        at, expected = fault
-        raise ValueError(
-            f"pattern {quoted(pattern)}: found {pattern[at]!r} at character {at + 1}; expected "
-            f"{expected}"
-        )
-
-
-def _pattern_fault(pattern: str) -> tuple[int, str] | None:
-    """Where a pattern is wrong and what was expected there; None if it is right."""
     at = 1 if pattern.startswith("^") else 0
     while at < len(pattern):
         if pattern[at] in "*?":
@@ -361,7 +350,7 @@ class _Reader:
         if self._at - start > MAX_PATTERN:
             self._fail(f"a pattern of at most {MAX_PATTERN} characters", start - 1)
         pattern = self._raw[start : self._at]
-        fault = _pattern_fault(pattern)
+        fault = pattern_fault(pattern)
         if fault is not None:
             self._fail(fault[1], start + fault[0])
         self._at += 1

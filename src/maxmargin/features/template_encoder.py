@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from maxmargin import _native
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.columns import ColumnTable
-from maxmargin.features.encode import check_counting
+from maxmargin.features.counting import check_counting
 from maxmargin.features.template import Template, TemplateLine, shorten
 
 __all__ = ["LineFeatures", "TemplateEncoder", "as_table", "column_layout"]
@@ -345,7 +345,7 @@ class TemplateEncoder:
         )
 
     def identity(self) -> Any:
-        """Return what tells the features of one encoder from those of another."""
+        """Return what differs between encoders with different features."""
         features = (self.unigrams.fingerprints, self.bigrams.fingerprints)
         return self.template.text, self.hash_bits, features
 

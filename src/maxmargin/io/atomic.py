@@ -32,7 +32,7 @@ _BUFFER = 1 << 16
 
 
 def check_target(path: str | bytes | os.PathLike[Any]) -> int | None:
-    """Make sure that a file can be replaced, as far as that can be told before writing it.
+    """Make sure that a file can be replaced, as far as that can be known before writing it.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def _remove_abandoned(target: str) -> None:
                 if entry.name.startswith(prefix) and entry.name.endswith(".part")
             ]
     except OSError:
-        return  # the directory is missing or may not be listed: opening the file tells
+        return  # the directory is missing or may not be listed: opening the file then fails
     for file in found:
         with contextlib.suppress(OSError):  # gone meanwhile, or somebody else's
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -11,9 +11,11 @@ from maxmargin.io.text import name_of, read_bytes
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from maxmargin.io.text import PathOrFile
 
-__all__ = ["parse_columns", "read_columns"]
+__all__ = ["column_texts", "parse_columns", "read_columns"]
 
 
 def read_columns(
@@ -98,3 +100,22 @@ def parse_columns(
     if native.n_sequences == 0:
         raise EmptyFileError(f"{source}: holds no tokens; expected one a line")
     return ColumnTable(native, source)
+
+
+def column_texts(table: ColumnTable) -> Iterator[str]:
+    """Give the text of a column file, sequence by sequence.
+
+    Parameters
+    ----------
+    table : ColumnTable
+        What is written.
+
+    Yields
+    ------
+    str
+        The lines of a sequence, with tabs between columns, and the blank line behind them.
+    """
+    which = list(range(table.n_columns))
+    for i in range(table.n_sequences):
+        rows = ["\t".join(row) for row in table.native.rows(i, which)]
+        yield "\n".join([*rows, "", ""])

@@ -11,9 +11,10 @@ The file, all numbers little-endian::
          arrays    each at the next multiple of 64, zeros between, nothing after the last
 
 Every array is listed in the header with name, dtype, shape, offset, nbytes and checksum. Offset
-and nbytes follow from the rest and are there to be compared: a file has one reading or none. Every
-byte is either covered by a checksum or known to be zero, so that no damage goes unseen. Checksums
-are against accidents; against an enemy stand the checks of every value, which trust no checksum.
+and nbytes follow from the rest; they must agree with it, so that no file can be read in two ways.
+Every byte is either covered by a checksum or known to be zero, so that all damage is found.
+Checksums find accidents only. Files that were made to do harm have good checksums, so every value
+is checked as well.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ import os
 import stat
 import struct
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from maxmargin import _native
+from maxmargin.errors import ModelFormatError
 from maxmargin.io.atomic import replacing
 from maxmargin.memory import require_memory
 
@@ -39,9 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from maxmargin.errors import ModelFormatError
-
-__all__ = ["Container", "read_container", "write_container"]
+__all__ = ["Container", "Header", "read_container", "read_header", "write_container"]
 
 MAGIC = b"maxmargn"
 VERSION = 1
@@ -49,7 +49,7 @@ ALIGNMENT = 64
 MAX_HEADER = 64 << 20  # parsed JSON takes some twenty times its length
 MAX_NDIM = 4
 MAX_DEPTH = 64  # of lists and dicts in meta: far below Python's limit for recursion
-MAX_BITS = 2048  # of an integer in meta: Python can be told to read no more than 640 digits
+MAX_BITS = 2048  # of an integer in meta: Python can be set to read no more than 640 digits
 
 _MOST = 1 << 30  # bytes read at a time: Linux does no more than 2 GB
 _MUCH = 1 << 26  # bytes that are compared with the memory there is
@@ -261,6 +261,54 @@ def _replace(name: str, pieces: list[tuple[int, Any]]) -> int:
 
 
 # Reading
+
+
+class Header(NamedTuple):
+    """The header of a model file, without the list of its arrays.
+
+    Attributes
+    ----------
+    path : str
+        The file it was read from.
+    kind : str
+        What the file holds.
+    meta : dict
+        Everything that is not an array.
+    version : int
+        Version of the format.
+    n_bytes : int
+        Size of the file.
+    """
+
+    path: str
+    kind: str
+    meta: dict[str, Any]
+    version: int
+    n_bytes: int
+
+
+def read_header(path: str | os.PathLike[str]) -> Header:
+    """Read the header of a model file and verify it; the arrays are not looked at.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    Header
+        The header.
+
+    Raises
+    ------
+    ModelFormatError, OSError
+        As `read_container`.
+    """
+    name = os.fsdecode(path)
+    with _Source(name, mmap=False) as source:
+        header, _ = _read_header(name, source)
+        return Header(name, header["kind"], header["meta"], VERSION, source.size)
 
 
 def read_container(
@@ -499,7 +547,7 @@ def _check_keys(name: str, what: str, value: Any, wanted: set[str]) -> None:
 
 
 def _check_type(name: str, what: str, value: Any, wanted: type) -> None:
-    if type(value) is not wanted:  # not isinstance: True is no size
+    if type(value) is not wanted:  # not isinstance: True would pass for an integer
         raise _bad(name, f"{what} is {_short(value)}; expected a {wanted.__name__}")
 
 
@@ -525,9 +573,6 @@ def _short(value: Any) -> str:
 
 
 def _bad(name: str, what: str) -> ModelFormatError:
-    # Imported here because it brings scikit-learn with it, for which a good file need not wait.
-    from maxmargin.errors import ModelFormatError
-
     return ModelFormatError(f"{name}: {what}")
 
 

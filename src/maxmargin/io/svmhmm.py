@@ -6,18 +6,22 @@ features are positive; another qid begins a new sequence. Values are between -1e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maxmargin._native import Vocabulary
-from maxmargin.features.batch import EncodedBatch
 from maxmargin.io.items import Items, read_items
-from maxmargin.io.text import PathOrFile, open_for_writing
+from maxmargin.io.named_features import NamedFeatures, token_fields
+from maxmargin.io.text import PathOrFile
 from maxmargin.printable import quoted
 
-__all__ = ["read_svmhmm", "write_svmhmm"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["number_features", "read_svmhmm", "svmhmm_texts", "tag_text"]
+
+_NO_TAG = ("#", "qid:", "\ufeff")  # what a label cannot begin with
 
 
 def read_svmhmm(
@@ -47,64 +51,83 @@ def read_svmhmm(
     return read_items(path, "svmhmm", vocabulary, max_inflated=max_inflated)
 
 
-def tag_text(label: Any, place: str) -> str:
-    if not isinstance(label, str | int | np.integer):
-        raise TypeError(
-            f"{place}: the label {quoted(label)} is of type {type(label).__name__}; "
-            "expected a str or an int"
-        )
-    tag = str(label)
-    # Only blanks and tabs part words here, but other programs may see more.
-    if len(tag.split()) != 1 or tag.strip() != tag or tag.startswith(("#", "qid:", "\ufeff")):
-        raise ValueError(
-            f"{place}: found the label {quoted(tag)}; expected one without white space that does "
-            "not begin with '#' or 'qid:', as the format demands"
-        )
-    return tag
-
-
-def write_svmhmm(
-    path: PathOrFile, batch: EncodedBatch, labels: Sequence[Sequence[Any]]
-) -> None:
-    """Write an SVM^hmm file, in which feature ``id`` has the number ``id + 1``.
+def tag_text(label: str) -> str:
+    """Return a label as the format can hold it: as it is.
 
     Parameters
     ----------
-    path : path or binary file
-        "-" is standard output; a name that ends with ``.gz`` is compressed.
-    batch : EncodedBatch
-        Tokens with sparse features only.
-    labels : list of sequences of labels
-        One str or int for each token.
+    label : str
+        The label.
+
+    Returns
+    -------
+    str
+        The label.
 
     Raises
     ------
-    ValueError, TypeError
-        If sizes differ, or if a label cannot be written in this format; nothing is written then.
+    ValueError
+        If the format cannot hold it.
     """
-    if batch.indptr is None or batch.indices is None or batch.dense is not None:
-        raise ValueError("the batch has dense features; expected sparse features only")
-    if len(labels) != batch.n_sequences:
+    # Here only blanks and tabs separate words; other programs may split at other white space.
+    if len(label.split()) != 1 or label.strip() != label or label.startswith(_NO_TAG):
         raise ValueError(
-            f"there are {batch.n_sequences} sequences and {len(labels)} sequences of labels; "
-            "expected as many"
+            f"the labels: found the label {quoted(label)}; expected one without white space that "
+            "does not begin with '#' or 'qid:', as the format demands"
         )
-    offsets = batch.offsets.tolist()
-    with open_for_writing(path, text=True) as file:
-        for i, its_labels in enumerate(labels):
-            begin, end = offsets[i], offsets[i + 1]
-            if len(its_labels) != end - begin:
-                raise ValueError(
-                    f"sequence {i} has {end - begin} tokens and {len(its_labels)} labels; "
-                    "expected as many"
-                )
-            lines = []
-            rows = batch.indptr[begin : end + 1].tolist()
-            for t, label in enumerate(its_labels):
-                a, b = rows[t], rows[t + 1]
-                numbers = (batch.indices[a:b].astype(np.int64) + 1).tolist()
-                values = ["1"] * (b - a) if batch.values is None else batch.values[a:b].tolist()
-                words = [tag_text(label, f"sequence {i}, token {t}"), f"qid:{i + 1}"]
-                words += [f"{k}:{value}" for k, value in zip(numbers, values, strict=True)]
-                lines.append(" ".join(words) + "\n")
-            file.writelines(lines)
+    return label
+
+
+def number_features(
+    features: NamedFeatures, *, named_by_number: bool
+) -> tuple[NamedFeatures, list[str]]:
+    """Give features numbers, which ascend within a line of the file.
+
+    Parameters
+    ----------
+    features : NamedFeatures
+        What is written.
+    named_by_number : bool
+        Whether the names are numbers, which then stay as they are.
+
+    Returns
+    -------
+    features : NamedFeatures
+        In the order of the numbers.
+    numbers : list of str
+        The number of each feature; those of named ones count from 1.
+    """
+    if not named_by_number:
+        numbers = [str(k) for k in range(1, len(features.names) + 1)]
+        return features._replace(order=None), numbers
+    batch = features.batch
+    assert batch.indptr is not None
+    assert batch.indices is not None
+    token = np.repeat(np.arange(batch.n_tokens), np.diff(batch.indptr))
+    number = np.array([int(name) for name in features.names], dtype=np.uint64)
+    order = np.lexsort((number[batch.indices], token))
+    return features._replace(order=order), features.names
+
+
+def svmhmm_texts(
+    features: NamedFeatures, numbers: list[str], tags: list[str]
+) -> Iterator[str]:
+    """Give the text of an SVM^hmm file, sequence by sequence.
+
+    Parameters
+    ----------
+    features : NamedFeatures
+        What is written, from `number_features`; weights of sequences are left out.
+    numbers : list of str
+        The numbers of the features.
+    tags : list of str
+        What is written for each label: from `tag_text`, or a number.
+
+    Yields
+    ------
+    str
+        The lines of a sequence.
+    """
+    for i, tokens in enumerate(token_fields(features, numbers, valued=True), 1):
+        lines = [" ".join([tags[code], f"qid:{i}", *row]) for code, row in tokens]
+        yield "\n".join([*lines, ""])

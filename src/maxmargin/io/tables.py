@@ -32,7 +32,7 @@ def _open(table: Any) -> tuple[list[str], Any]:
         return list(table.column_names), table.column
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):  # pandas, polars
         return list(table.columns), table.__getitem__
-    # Others speak the protocols of Arrow or of data frames; somebody must be there to understand.
+    # Other tables have the protocols of Arrow or of data frames, which need a library to be read.
     pyarrow = sys.modules.get("pyarrow")
     if hasattr(table, "__arrow_c_stream__") and pyarrow is not None:
         return _open(pyarrow.table(table))

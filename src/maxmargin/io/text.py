@@ -121,7 +121,7 @@ def _decompress(data: bytes, name: str, max_inflated: int | None) -> bytes:
                     "--max-inflated SIZE (in Python, max_inflated=BYTES)"
                 )
             parts.append(part)
-        # Tapes pad with zeros, and gzip does not mind.
+        # Files from tapes are padded with zeros, which gzip ignores, too.
         if at < len(view) and view[at] == 0 and not any(view[at:]):
             break
     return b"".join(parts)
@@ -141,7 +141,7 @@ def read_bytes(path: PathOrFile, *, max_inflated: int | None = None) -> bytes:
     Returns
     -------
     bytes
-        Text in UTF-8 as far as the first bytes tell; the rest is not looked at.
+        Text in UTF-8 as far as the first bytes show; the rest is not looked at.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def _writer(raw: IO[bytes], compress: bool, text: bool) -> Iterator[IO[Any]]:
                 yield wrapper
                 wrapper.flush()
             finally:
-                # Not closed at the end of its life, either.
+                # Or it would close the file below it when it is collected.
                 with contextlib.suppress(ValueError, OSError):
                     wrapper.detach()
         else:

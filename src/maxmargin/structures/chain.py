@@ -43,7 +43,7 @@ class Chain(ChainDecoding):
     """Label sequences: one label for every token, scored with their features and transitions.
 
     X is a list of sequences, Y a list of label sequences of the same lengths; what a sequence may
-    look like is told in `maxmargin.features.encode`. Training runs in native code.
+    look like is described in `maxmargin.features.encode`. Training runs in native code.
 
     Parameters
     ----------

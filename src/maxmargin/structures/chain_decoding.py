@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _native
 from maxmargin.features import EncodedBatch, LabelCodes, check_lengths, encode_labels
-from maxmargin.features.encode import label_list
+from maxmargin.features.labels import label_list
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain_layout import Floats
 from maxmargin.structures.chain_learning import EdgeMask

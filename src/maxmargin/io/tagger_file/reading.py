@@ -1,0 +1,114 @@
+"""`load_tagger`: a tagger is read from a file, of which nothing is trusted."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maxmargin.errors import ModelFormatError
+from maxmargin.io.container import read_container
+from maxmargin.io.meta_checks import check_meta
+from maxmargin.io.objective import LOSS_COSTS, restore_objective
+from maxmargin.io.tagger_file.encoders import FunctionNeededError, read_encoder
+from maxmargin.io.tagger_file.model import KIND, LABEL_TYPES, MASKS, TaggerModel
+from maxmargin.io.tagger_file.sizes import read_sizes
+from maxmargin.io.tagger_file.weights import read_weights
+from maxmargin.structures.chain import Chain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from maxmargin.io.container import Container
+
+__all__ = ["load_tagger"]
+
+
+def load_tagger(
+    path: Any, function: Callable[[Any], Any] | None = None, *, mmap: bool = False
+) -> TaggerModel:
+    """Read a tagger from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    function : callable, optional
+        The function that gave the features in training, for a model that was trained with one.
+        (A file holds no code.)
+    mmap : bool, default=False
+        Whether to map the file into memory and not to read it; nobody may then change it in place.
+        See `maxmargin.io.container.read_container`.
+
+    Returns
+    -------
+    TaggerModel
+        Ready to tag.
+
+    Raises
+    ------
+    ModelFormatError
+        If the file is damaged, of a newer version, or no model file.
+    MemoryError
+        If the weights need more memory than there is.
+    OSError
+        If it cannot be read.
+    """
+    container = read_container(path, KIND, mmap=mmap)
+    with _naming_file(container.path):
+        return _restored(container, function)
+
+
+@contextlib.contextmanager
+def _naming_file(path: str) -> Iterator[None]:
+    """Turn all that goes wrong with what a file holds into an error that names the file."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+        if isinstance(error, FunctionNeededError):
+            raise ValueError(f"{path}: {error}") from None
+        if isinstance(error, ModelFormatError):
+            raise
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ModelFormatError(f"{path}: the model is inconsistent: {what}") from error
+
+
+def _restored(container: Container, function: Callable[[Any], Any] | None) -> TaggerModel:
+    """Make a model of what a file holds; see `_naming_file` for what this may raise."""
+    meta, arrays = container.meta, container.arrays
+    check_meta(meta)
+    sizes = read_sizes(meta, arrays)
+    classes, columns, L = meta["classes"], meta["columns"], sizes.n_labels
+    if any(type(c) not in LABEL_TYPES for c in classes) or len(set(classes)) != L or L == 0:
+        raise ValueError("the labels are not labels, or some are the same")
+    if any(type(c) is not int for c in columns) or sorted(columns) != [*range(L)]:
+        raise ValueError("the labels are not numbered from 0")
+    encoder = read_encoder(container, sizes, function)
+    weights = read_weights(arrays, sizes)
+    encoder.double = getattr(weights, "dtype", None) == np.float64
+    mask = _read_mask(arrays, L)
+    chain = Chain.restore(encoder, classes, np.array(columns, dtype=np.intp), mask)
+    if "objective" not in meta:
+        return TaggerModel(chain, weights, meta)
+    path = container.path
+    costs = {name: array for name, array in arrays.items() if name == LOSS_COSTS}
+
+    def objective() -> dict[str, Any]:
+        with _naming_file(path):
+            return restore_objective(meta, chain, costs)
+
+    return TaggerModel(chain, weights, meta, objective)
+
+
+def _read_mask(arrays: Mapping[str, NDArray[Any]], n_labels: int) -> Any:
+    """Return which labels may follow each other, begin and end; None if all may."""
+    if not any(name in arrays for name in MASKS):
+        return None
+    mask = tuple(arrays[name] for name in MASKS)
+    right = [m.shape for m in mask] == [(n_labels * n_labels,), (n_labels,), (n_labels,)]
+    if not right or any(m.dtype != np.uint8 for m in mask):
+        raise ValueError("the masks do not fit the labels")
+    return mask

@@ -1,0 +1,116 @@
+"""`save_tagger`: a tagger is written to a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maxmargin.errors import NotCompatibleError
+from maxmargin.features.template_encoder import TemplateEncoder
+from maxmargin.io.container import write_container
+from maxmargin.io.objective import describe_objective
+from maxmargin.io.tagger_file.encoders import describe_encoder
+from maxmargin.io.tagger_file.model import KIND, LABEL_TYPES, MASKS
+from maxmargin.io.tagger_file.names import line_arrays, name_arrays
+from maxmargin.io.tagger_file.sizes import NAMED_KINDS
+from maxmargin.io.tagger_file.weights import entry_arrays, require_finite, weight_arrays
+from maxmargin.printable import quoted
+from maxmargin.structures.kernels import KernelWeights
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from maxmargin.structures.chain import Chain
+
+__all__ = ["save_tagger"]
+
+
+def save_tagger(
+    path: Any,
+    chain: Chain,
+    weights: NDArray[Any] | KernelWeights,
+    meta: dict[str, Any],
+    objective: Mapping[str, Any] | None = None,
+) -> int:
+    """Write a tagger to a file, as a whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    chain : Chain
+        Prepared by training.
+    weights : array
+        The native weights.
+    meta : dict
+        What else to keep: ``certificate``, ``training``, ``params``; values that JSON can hold.
+    objective : mapping or None
+        The parameters of an estimator that say what was minimised, by the names in
+        `maxmargin.io.objective.OBJECTIVE`. None: the file has no objective.
+
+    Returns
+    -------
+    int
+        The size of the file in bytes.
+    """
+    if isinstance(weights, KernelWeights):
+        raise NotCompatibleError(
+            "a model file holds the weights of features, and this model has none: it has "
+            f"{weights.n_support} support tokens of the kernel {weights.kernel.name}. Pickle it, "
+            'or train with kernel="linear"'
+        )
+    for label in chain.classes_:
+        if type(label) not in LABEL_TYPES:
+            raise TypeError(
+                f"the label {quoted(label)} is a {type(label).__name__}; a model file holds labels "
+                "that are str, int, float or bool"
+            )
+    chain.native_weights(weights)  # checks its size and type
+    require_finite(weights)
+    layout, encoder, L = chain.layout, chain.encoder, chain.n_labels
+    matrix = layout.matrix(weights)
+    d = layout.n_sparse
+    nonzero = matrix[:d, :L] != 0
+    named = encoder.hash_bits is None and encoder.kind in NAMED_KINDS
+    kept = np.arange(d)
+    if named and d > 0:
+        kept = np.flatnonzero(nonzero.any(axis=1))
+        if len(kept) == 0:
+            kept = np.arange(1)  # where all weights are zero, one feature stays
+    arrays: dict[str, NDArray[Any]] = {}
+    pairs = np.empty(0, np.intp)
+    if isinstance(encoder, TemplateEncoder):
+        # By line of the template: a token's features, found line by line, then come in order.
+        kept = kept[np.argsort(encoder.unigrams.lines_of(kept), kind="stable")]
+        if named:
+            arrays |= line_arrays("", encoder.unigrams, kept)
+        if encoder.n_pair:
+            blocks = layout.split(layout.rows(weights)).pairs
+            pairs = np.flatnonzero(blocks.any(axis=(1, 2)))
+            if len(pairs):
+                arrays |= line_arrays("pair_", encoder.bigrams, pairs)
+                rows = blocks[pairs].reshape(-1, L)
+                arrays |= entry_arrays("pair_", rows, rows != 0)
+    elif named and d > 0:
+        assert encoder.vocabulary is not None
+        every = encoder.vocabulary.names()
+        arrays |= name_arrays("", [every[k] for k in kept.tolist()])
+    arrays |= weight_arrays(matrix[: layout.pairs.start], nonzero, kept, named=named)
+    if chain.mask is not None:
+        arrays |= zip(MASKS, chain.mask, strict=True)
+    minimised: dict[str, Any] = {}
+    if objective is not None:
+        minimised["objective"], more = describe_objective(objective, chain)
+        arrays |= more
+    description = {
+        **meta,
+        **minimised,
+        "classes": chain.classes_,
+        "columns": chain.class_columns_.tolist(),
+        "encoder": {**describe_encoder(encoder), "n_sparse": len(kept), "n_pair": len(pairs)},
+        "dtype": matrix.dtype.name,
+    }
+    return write_container(path, KIND, description, arrays)

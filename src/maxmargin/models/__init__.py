@@ -1,0 +1,1 @@
+"""Kinds of models: how each is saved, loaded, asked for predictions and described."""
