@@ -37,8 +37,8 @@ from maxmargin.io.tagger_file import save_tagger
 from maxmargin.path import debias, search_nonzeros
 from maxmargin.regularizers import Regularizer
 from maxmargin.solvers import Solver
-from maxmargin.solvers.base import Context
 from maxmargin.solvers.driver import copy_weights
+from maxmargin.solvers.steps import Context
 from maxmargin.structures import Chain
 from maxmargin.training import Encoded, FitOptions
 

@@ -18,7 +18,7 @@ from maxmargin.compare import compare
 from maxmargin.comparison import Comparison, Point, Reference, Run
 from maxmargin.errors import FileFormatError
 from maxmargin.solvers import SOLVERS, Solver, driver, solve
-from maxmargin.solvers.base import Certificate
+from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.subgradient import SubgradientMachine
 
 

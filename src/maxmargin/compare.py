@@ -15,11 +15,15 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.checks import is_real
 from maxmargin.comparison import MEASURES, Comparison, Point, Reference, Run, check_measure
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers import SDM, Solver, make_solver, solve
-from maxmargin.solvers.base import Certificate, Machine, PassRecord
+from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.history import PassRecord
+from maxmargin.solvers.machine import Machine
+from maxmargin.solvers.refusals import check_regularizer
 
 if TYPE_CHECKING:
     from maxmargin._native import Problem
@@ -304,7 +308,7 @@ def _checked_targets(
 
 
 def _check_number(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if not is_real(value):
         raise TypeError(f"{name} is {value!r}; expected a number")
     if not math.isfinite(value):
         raise ValueError(f"{name} is {value!r}; expected a finite number")
@@ -313,7 +317,7 @@ def _check_number(name: str, value: Any) -> None:
 def _refusal(solver: Solver, regularizer: Regularizer) -> str | None:
     """Return why a solver cannot do a regulariser; None if it can."""
     try:
-        solver.check_regularizer(regularizer)
+        check_regularizer(solver, regularizer)
     except ValueError as error:
         return str(error)
     return None

@@ -8,7 +8,6 @@ path of several (Figure 3 of the SAP paper); each training begins where the last
 from __future__ import annotations
 
 import dataclasses
-import numbers
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin import _native
+from maxmargin.checks import is_whole
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.regularizers import ElasticNet, Selected
 from maxmargin.solvers.driver import require_learned
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from maxmargin.metrics import TagReport
-    from maxmargin.solvers.base import Certificate, Machine
+    from maxmargin.solvers.certificate import Certificate
+    from maxmargin.solvers.machine import Machine
     from maxmargin.structures.chain import Chain
 
 __all__ = [
@@ -587,7 +588,7 @@ def _zeros(n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+    if not is_whole(value, 1):
         raise ValueError(f"{name} is {value!r}; expected a whole number of at least 1")
     return int(value)
 

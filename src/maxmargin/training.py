@@ -17,9 +17,11 @@ from maxmargin.features.batch import EncodedBatch, ragged_ranges
 from maxmargin.memory import require_memory
 from maxmargin.metrics import TagReport, evaluate_codes
 from maxmargin.solvers import SolveResult, make_solver, solve
-from maxmargin.solvers.base import Certificate, Machine, PassRecord
+from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.driver import copy_weights, make_certificate, require_learned
 from maxmargin.solvers.ending import best_pass_reason
+from maxmargin.solvers.history import PassRecord
+from maxmargin.solvers.machine import Machine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -33,7 +33,7 @@ from maxmargin.cli.main import main
 from maxmargin.cli.progress import Progress
 from maxmargin.io.tagger_file import load_tagger
 from maxmargin.solvers import SDM, SOLVERS
-from maxmargin.solvers.base import PassTotals, Step
+from maxmargin.solvers.steps import PassTotals, Step
 from maxmargin.training import Validation
 
 TRAIN, VALID = sentences(), sentences(9, seed=2)

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from maxmargin.solvers.base import PassRecord
+    from maxmargin.solvers.history import PassRecord
 
 __all__ = ["Progress"]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from maxmargin.features.columns import LabelCodes
     from maxmargin.regularizers import Regularizer
-    from maxmargin.solvers.base import Certificate
+    from maxmargin.solvers.certificate import Certificate
     from maxmargin.structures.chain import Chain
     from maxmargin.training import Encoded, FitOptions, Outcome
 
@@ -449,11 +449,12 @@ def _check(options: argparse.Namespace) -> None:
     )
     from maxmargin.regularizers import ElasticNet, make_regularizer
     from maxmargin.solvers import make_solver
+    from maxmargin.solvers.refusals import check_regularizer
 
     solver = make_solver(options.solver, slack=options.slack, rescale=options.rescale)
-    solver.check_regularizer(make_regularizer(regularizer_of(options)))
+    check_regularizer(solver, make_regularizer(regularizer_of(options)))
     if options.nonzeros is not None:
-        solver.check_regularizer(ElasticNet(0.5, 0.5))
+        check_regularizer(solver, ElasticNet(0.5, 0.5))
 
 
 def regularizer_of(options: argparse.Namespace) -> Regularizer | None:

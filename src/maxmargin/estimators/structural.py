@@ -20,8 +20,10 @@ from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_
 from maxmargin.estimators.threads import threads_of
 from maxmargin.memory import require_memory
 from maxmargin.solvers import SolveResult, make_solver, solve
-from maxmargin.solvers.base import Certificate, History, Machine, PassRecord
+from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.driver import model_weights, require_learned
+from maxmargin.solvers.history import History, PassRecord
+from maxmargin.solvers.machine import Machine
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
 from maxmargin.structures.base import (
     Structure,

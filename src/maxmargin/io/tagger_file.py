@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from maxmargin.solvers.base import Certificate
+    from maxmargin.solvers.certificate import Certificate
 
 __all__ = ["TaggerModel", "dense_weights", "load_tagger", "save_tagger", "training_meta"]
 

@@ -21,58 +21,16 @@ then their sum is the duality gap, and it stops if that is small enough.
 from __future__ import annotations
 
 import math
-import numbers
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from maxmargin._native import Engine, PassOptions
-from maxmargin.solvers.base import Context, Solver, Step
+from maxmargin.checks import check_whole_attributes
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.formulations import check_formulation
+from maxmargin.solvers.steps import Context, Step
 
-__all__ = [
-    "AutoSchedule",
-    "check_choice",
-    "check_formulation",
-    "check_not_negative",
-    "check_whole",
-]
-
-SLACKS = ("linear", "quadratic", "hard")
-RESCALES = ("margin", "slack", "none")
-
-
-def check_formulation(slack: str, rescale: str) -> None:
-    """Refuse a formulation that there is not."""
-    check_choice("slack", slack, SLACKS)
-    check_choice("rescale", rescale, RESCALES)
-    if slack == "hard" and rescale == "slack":
-        raise ValueError(
-            'slack="hard" has no slacks to rescale; take rescale="margin" or "none", or '
-            'slack="linear" or "quadratic"'
-        )
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse a value that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
-
-
-def check_not_negative(solver: object, *names: str) -> None:
-    """Refuse attributes that are negative or not finite."""
-    for name in names:
-        value = getattr(solver, name)
-        if not (value >= 0 and value < float("inf")):
-            raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
-
-
-def check_whole(solver: object, **least: int) -> None:
-    """Refuse attributes that are not whole numbers of at least so much."""
-    for name, lowest in least.items():
-        value = getattr(solver, name)
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        if not whole or value < lowest:
-            raise ValueError(f"{name} must be a whole number of at least {lowest}, got {value!r}")
+__all__ = ["AutoSchedule"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +69,7 @@ class AutoSchedule(Solver):
 
     def __post_init__(self) -> None:
         check_formulation(self.slack, self.rescale)
-        check_whole(self, warm_passes=1, cached_passes=1, full_every=1)
+        check_whole_attributes(self, warm_passes=1, cached_passes=1, full_every=1)
         if not 0 < self.relaxation < 2:
             raise ValueError(f"relaxation must lie between 0 and 2, got {self.relaxation!r}")
 
@@ -236,11 +194,11 @@ class AutoSchedule(Solver):
         """
         return (
             state["gap"] is not None
-            and state["gap"] <= self.SETTLED * context.dual
+            and state["gap"] <= self.SETTLED * abs(context.dual)
             and state["parts"] >= self.PARTS * context.n_examples
         )
 
     @staticmethod
     def _near(state: dict[str, Any], context: Context, factor: float) -> bool:
         """Whether the gap last seen comes near the one asked for."""
-        return state["gap"] is not None and state["gap"] <= factor * context.gap * context.dual
+        return state["gap"] is not None and state["gap"] <= factor * context.gap * abs(context.dual)
