@@ -283,6 +283,18 @@ def test_a_pass_cut_short_is_made_up_for():
             assert engine.cached_pass(everyone(n), options).solved == 0, (seed, epsilon)
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("other", [0.02, 3.0])
+def test_a_warm_start_does_not_end_before_the_old_constraints_are_optimised(schedule, other):
+    """For another C the old multipliers are not optimal, even where no constraint is new."""
+    problem, solver = case(0).problem(), NSlack(schedule, epsilon=1e-3)
+    first = quietly(problem, solver)
+    warm = quietly(problem, solver, C=other, engine=first.engine)
+    cold = quietly(case(0).problem(), solver, C=other)
+    assert warm.converged
+    assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-2)
+
+
 # --- bad input ---
 
 

@@ -251,6 +251,7 @@ def solve(
         # certificate's turn, which also makes the weights anew.
         gap=max(gap, 0.5 * float(np.finfo(machine.weights.dtype).eps)),
         slow_oracle=problem.slow_oracle,
+        warm=engine is not None,
         dual=machine.dual(),
     )
     run = _Run(

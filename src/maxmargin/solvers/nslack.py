@@ -76,8 +76,8 @@ class NSlack(Solver):
         check_whole_attributes(self, most_passes=1)
 
     def init(self, context: Context) -> dict[str, Any]:
-        """Return the state before the first pass."""
-        return {"optimal": True}
+        """Return the state before the first pass: w is optimal over an S that is empty."""
+        return {"optimal": not context.warm}
 
     def step(self, machine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass over the examples: lines 4 to 12 of Algorithm 1."""

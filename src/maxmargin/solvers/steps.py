@@ -27,6 +27,8 @@ class Context:
         The relative gap asked for, or the rounding of the weights if that is more.
     slow_oracle : bool
         The oracle is a user's Python code: cached passes are nearly free in comparison.
+    warm : bool
+        The machine comes from an earlier run, for another objective perhaps.
     seconds_left : float or None
         Time budget of the pass that is about to begin.
     dual : float
@@ -38,6 +40,7 @@ class Context:
     threads: int = 1
     gap: float = 0.01
     slow_oracle: bool = False
+    warm: bool = False
     seconds_left: float | None = None
     dual: float = 0.0
 
