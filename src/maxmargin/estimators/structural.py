@@ -267,8 +267,9 @@ class StructuralSVM(StructuralEstimator):
     dtype : {"float32", "float64"}
         Type of the weights. Structures written in Python always train in float64.
     n_jobs : int or None
-        Threads for exact passes and prediction, as scikit-learn counts them (None is 1, -1 all
-        processors). The result does not depend on it. Structures written in Python use one.
+        Threads for passes at a fixed w, for certificates and for prediction, as scikit-learn
+        counts them (None is 1, -1 all processors). The result does not depend on it. Structures
+        written in Python use one.
     warm_start : bool
         Whether ``fit`` goes on from where the last one ended, which needs the same data; C and
         the stopping rules may be different. The state of training is then kept in memory with the
