@@ -147,6 +147,17 @@ def test_a_warm_start_takes_the_present_term_and_keeps_the_planes(solver):
         assert found.certificate.primal == pytest.approx(truth, rel=1e-4)
 
 
+def test_the_same_term_again_leaves_the_weights_as_they_are():
+    *_, problem = make()
+    machine = solve(problem, SDM(), C=C, max_passes=3, warn=False, random_state=0).engine
+    before = np.array(machine.weights)
+    SDM().continue_from(machine, C, L2())
+    np.testing.assert_array_equal(machine.weights, before)
+    problem.linear_term = 2 * problem.linear_term
+    SDM().continue_from(machine, C, L2())
+    np.testing.assert_allclose(machine.weights - before, 0.5 * problem.linear_term, atol=1e-12)
+
+
 def test_a_checkpoint_of_another_term_is_refused(tmp_path):
     *_, problem = make()
     path, term = tmp_path / "run.npz", problem.linear_term

@@ -6,8 +6,6 @@ with its problem: the fixed linear term that the problem may carry, and the chec
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from maxmargin._native import Engine, Link, Problem
@@ -65,11 +63,14 @@ class DualMachine(Engine):
 
     def take_linear_term(self) -> None:
         """Make the problem's present linear term that of the objective; multipliers stay."""
-        term: Any = self.problem.linear_term
-        if term is not None:
-            self.set_fixed(np.array(term, dtype=self.weights.dtype))
-        elif self.fixed is not None:
-            self.set_fixed(None)
+        term = self.problem.linear_term
+        if term is None:
+            if self.fixed is not None:
+                self.set_fixed(None)
+            return
+        narrowed = np.array(term, dtype=self.weights.dtype)
+        if not np.array_equal(narrowed, self.fixed):  # the same again would change u by rounding
+            self.set_fixed(narrowed)
 
     def after_pass(self, record: PassRecord, seconds: float | None) -> None:
         """Raise a `NotSeparableError` if hard margins were asked for and no w has them."""
