@@ -31,7 +31,8 @@ from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.columns import read_columns
 from maxmargin.solvers import SDM
-from maxmargin.solvers.base import Context, Solver
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.steps import Context
 from maxmargin.structures import Chain
 
 #: Task -> (template, label column).

@@ -37,8 +37,8 @@ from maxmargin.io.tagger_file import save_tagger
 from maxmargin.regularizers import Regularizer
 from maxmargin.selection import Encoded, FitOptions, debias, search_nonzeros
 from maxmargin.solvers import Solver
-from maxmargin.solvers.base import Context
 from maxmargin.solvers.driver import copy_weights
+from maxmargin.solvers.steps import Context
 from maxmargin.structures import Chain
 
 #: Task -> (folder, template, label column).

@@ -230,10 +230,15 @@ void bind_sparse_weights(nb::module_& m) {
 }  // namespace
 
 void bind_chain(nb::module_& m) {
-  nb::class_<Problem>(m, "Problem")
+  nb::class_<Problem>(m, "Problem", nb::dynamic_attr())
       .def_prop_ro("n_examples", &Problem::n_examples)
+      .def_prop_ro("slow_oracle", &Problem::slow_oracle)
+      .def_prop_ro("exact_oracle", &Problem::exact_oracle)
+      .def_prop_ro("has_kernel", &Problem::has_kernel)
+      .def_prop_ro("offers_single", &Problem::offers_single)
       .def("fingerprint", &Problem::fingerprint, nb::call_guard<nb::gil_scoped_release>(),
-           "A hash of the data; 0 if it cannot be told.");
+           "A hash of the data; 0 if it cannot be told.")
+      .attr("linear_term") = nb::none();  // the u₀ of the objective, for whoever gives the problem one
   auto cls = nb::class_<ChainProblem, Problem>(m, "ChainProblem");
   cls.def(nb::init<std::size_t, std::size_t, Array<std::int64_t>, std::optional<Array<std::int64_t>>,
                    std::optional<Array<std::uint32_t>>, std::optional<Array<float>>,

@@ -20,6 +20,9 @@ class PythonProblemHandle final : public Problem {
  public:
   explicit PythonProblemHandle(nb::object problem) : structure_(std::move(problem)) {}
   std::size_t n_examples() const override { return structure_.n_examples(); }
+  bool slow_oracle() const override { return true; }
+  bool exact_oracle() const override { return false; }
+  bool offers_single() const override { return false; }
   const Structure<float>* single_precision() override { return nullptr; }  // trains in 8-byte weights only
   const Structure<double>* double_precision() override { return &structure_; }
 
@@ -491,7 +494,7 @@ void bind_engine(nb::module_& m) {
       .property("unbounded", &EngineHandle::unbounded)
       .def("block_gaps", &EngineHandle::block_gaps)
       .def("planes", &EngineHandle::planes)
-      .property("unsure", &EngineHandle::unsure)
+      .property("oracle_error_bound", &EngineHandle::unsure)
       .property("missed", &EngineHandle::missed)
       .def("beta_step", &EngineHandle::beta_step)
       .def("unsettled", &EngineHandle::unsettled)

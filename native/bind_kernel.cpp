@@ -194,6 +194,7 @@ class KernelProblem final : public ProblemOf<KernelChain, ChainData, std::size_t
     require(own, "each token of a chain with a kernel must have one feature, its number");
   }
 
+  bool has_kernel() const override { return true; }
   std::uint64_t fingerprint() const override {
     Fingerprint print(base_.fingerprint());
     print.mix_number(data_.kernel->fingerprint());

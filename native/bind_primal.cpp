@@ -249,7 +249,7 @@ void bind_primal(nb::module_& m) {
       .def("average", &PrimalHandle::average)
       .property("example_weights", &PrimalHandle::example_weights)
       .def("solves", &PrimalHandle::solves, "problem"_a)
-      .property("unsure", &PrimalHandle::unsure)
+      .property("oracle_error_bound", &PrimalHandle::unsure)
       .property("nbytes", &PrimalHandle::bytes)
       .property("weights", &PrimalHandle::weights)
       .property("plane", &PrimalHandle::plane);

@@ -15,6 +15,14 @@ class Problem {
   // A hash of the data, so that a checkpoint knows its own; 0 where nobody can tell.
   virtual std::uint64_t fingerprint() const { return 0; }
 
+  // What the driver of training asks: is an oracle call so slow (a user's Python code) that cached
+  // passes cost next to nothing beside it, does the oracle always find the maximum, is there a kernel
+  // in the place of weights of features, and are 4-byte weights offered?
+  virtual bool slow_oracle() const { return false; }
+  virtual bool exact_oracle() const { return true; }
+  virtual bool has_kernel() const { return false; }
+  virtual bool offers_single() const { return true; }
+
   // Built at first use; nullptr where the precision is not offered.
   virtual const Structure<float>* single_precision() = 0;
   virtual const Structure<double>* double_precision() = 0;

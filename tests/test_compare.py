@@ -17,7 +17,7 @@ from maxmargin import SAP, SDM, Chain, ElasticNet, L1Ball, Subgradient
 from maxmargin.comparing import Comparison, Point, Reference, Run, compare
 from maxmargin.errors import FileFormatError
 from maxmargin.solvers import SOLVERS, Solver, driver, solve
-from maxmargin.solvers.base import Certificate
+from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.subgradient import SubgradientMachine
 
 

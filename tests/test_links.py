@@ -279,7 +279,7 @@ def test_a_cost_to_move_goes_with_one_number_for_all():
         _native.Engine(problem, 1.0, False, False, link=Link(scale=np.ones(N)).native(), nu=1.0)
     with pytest.raises(ValueError, match="one-dimensional"):
         _native.Link(scale=np.ones((2, 3)))
-    assert SAP().does(ElasticNet(0.1, 0.9))
+    assert SAP().supports(ElasticNet(0.1, 0.9))
 
 
 def test_a_warm_start_under_another_link():

@@ -17,6 +17,7 @@ from maxmargin._native import Link
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball, Regularizer, make_regularizer
 from maxmargin.solvers import SDM, SOLVERS, make_solver, solve
+from maxmargin.solvers.refusals import check_regularizer
 from native_problems import flat_problem, random_case
 from qp_reference import list_planes
 
@@ -69,11 +70,11 @@ def test_l2_is_immutable():
 
 @pytest.mark.parametrize("wrong", [0.0, -0.0, -1.0, np.nan, np.inf, -np.inf])
 def test_sizes_are_finite_and_above_zero(wrong):
-    with pytest.raises(ValueError, match=f"rho1 is {wrong}; expected a finite number above 0"):
+    with pytest.raises(ValueError, match=f"rho1 must be finite and above 0, got {wrong}"):
         L1(wrong)
-    with pytest.raises(ValueError, match=f"rho1 is {wrong}; expected a finite number above 0"):
+    with pytest.raises(ValueError, match=f"rho1 must be finite and above 0, got {wrong}"):
         L1(wrong, nonnegative=True)
-    with pytest.raises(ValueError, match=f"radius is {wrong}; expected a finite number above 0"):
+    with pytest.raises(ValueError, match=f"radius must be finite and above 0, got {wrong}"):
         L1Ball(wrong)
 
 
@@ -112,7 +113,7 @@ def test_a_net_without_l2_tells_what_solves_it(written):
     assert "L1()" in message
     name = re.search(r'solver="(\w+)"', message)[1]
     assert name == "lp"
-    make_solver(name).check_regularizer(L1())  # and it does
+    check_regularizer(make_solver(name), L1())  # and it does
 
 
 # --- penalties ---
@@ -328,7 +329,7 @@ def test_a_tagger_tells_what_goes_together():
 def test_a_regularizer_that_no_solver_does():
     for name in SOLVERS:
         with pytest.raises(NotCompatibleError, match="No solver does it"):
-            make_solver(name).check_regularizer(Unlinked())
+            check_regularizer(make_solver(name), Unlinked())
 
 
 @pytest.mark.parametrize("regularizer", [L2(), ElasticNet(0.5, 0.5)])

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.checks import check_number
 from maxmargin.errors import NotCompatibleError
 from maxmargin.links import Link
 
@@ -152,18 +153,16 @@ class ElasticNet(Regularizer):
             rho1, rho2 = float(l1_ratio), 1.0 - float(l1_ratio)
         if rho1 is None or rho2 is None:
             raise ValueError("expected rho1 and rho2, or l1_ratio")
-        if not (math.isfinite(rho1) and rho1 >= 0):
-            raise ValueError(f"rho1 is {rho1}; expected a finite number that is not negative")
+        rho1 = check_number("rho1", rho1, least=0.0)
         if rho2 == 0:
             raise ValueError(
                 "rho2 is 0 (l1_ratio 1): that is a linear program, which the dual engine does not "
                 'solve. Take regularizer=L1() with solver="lp" (small problems only), or a small '
                 "rho2, for example l1_ratio=0.99"
             )
-        if not (math.isfinite(rho2) and rho2 > 0):
-            raise ValueError(f"rho2 is {rho2}; expected a finite number above 0")
-        object.__setattr__(self, "rho1", float(rho1))
-        object.__setattr__(self, "rho2", float(rho2))
+        rho2 = check_number("rho2", rho2, above=0.0)
+        object.__setattr__(self, "rho1", rho1)
+        object.__setattr__(self, "rho2", rho2)
 
     @property
     def link(self) -> Link:
@@ -209,8 +208,7 @@ class L1(Regularizer):
     nonnegative: bool = False
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.rho1) and self.rho1 > 0):
-            raise ValueError(f"rho1 is {self.rho1}; expected a finite number above 0")
+        check_number("rho1", self.rho1, above=0.0)
 
     def penalty(self, weights: NDArray[Any]) -> float:
         """Return ρ₁‖w‖₁; infinity for a negative weight where none is allowed."""
@@ -237,8 +235,7 @@ class L1Ball(Regularizer):
     radius: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.radius) and self.radius > 0):
-            raise ValueError(f"radius is {self.radius}; expected a finite number above 0")
+        check_number("radius", self.radius, above=0.0)
 
     def penalty(self, weights: NDArray[Any]) -> float:
         """Return 0 in the ball, which rounding may miss by a hair, and infinity outside."""

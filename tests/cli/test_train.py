@@ -34,7 +34,7 @@ from maxmargin.cli.progress import Progress
 from maxmargin.io.tagger_file import load_tagger
 from maxmargin.selection import Validation
 from maxmargin.solvers import SDM, SOLVERS
-from maxmargin.solvers.base import PassTotals, Step
+from maxmargin.solvers.steps import PassTotals, Step
 
 TRAIN, VALID = sentences(), sentences(9, seed=2)
 KEYS = {

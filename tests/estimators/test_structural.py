@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import qp_reference
 from maxmargin import L2, SDM, Chain, ElasticNet, StructuralSVM, Structure, memory
 from maxmargin.errors import NotCompatibleError, NothingLearnedError, StructureError
-from maxmargin.solvers.base import PassTotals, Step
+from maxmargin.solvers.steps import PassTotals, Step
 
 K, D = 3, 2
 

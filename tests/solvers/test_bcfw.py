@@ -14,7 +14,7 @@ from maxmargin._native import Engine, PassOptions
 from maxmargin.errors import ConvergenceWarning, NotCompatibleError
 from maxmargin.regularizers import L1Ball
 from maxmargin.solvers import BCFW, SDM, make_solver, solve
-from maxmargin.solvers.base import Context
+from maxmargin.solvers.steps import Context
 from native_problems import (
     Flat,
     everyone,

@@ -21,8 +21,8 @@ import pytest
 from maxmargin._native import Engine
 from maxmargin.errors import CheckpointWarning, ConvergenceWarning, ModelFormatError
 from maxmargin.solvers import SDM, checkpoint, solve
-from maxmargin.solvers.base import RunState
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
+from maxmargin.solvers.state import RunState
 from native_problems import flat_problem, native_python_problem, random_case
 
 

@@ -18,7 +18,7 @@ import qp_reference
 from maxmargin._native import Engine
 from maxmargin.errors import ConvergenceWarning, NotCompatibleError
 from maxmargin.solvers import SDM, SOLVERS, History, PassRecord, driver, make_solver, solve
-from maxmargin.solvers.base import Certificate, relative_gap
+from maxmargin.solvers.certificate import Certificate, relative_gap
 from native_problems import (
     ChainPlanes,
     PythonPlanes,

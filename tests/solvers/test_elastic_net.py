@@ -269,11 +269,11 @@ def test_sparse_taggers_have_sparse_files(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"rho1": -0.1, "rho2": 1.0}, "rho1 is -0.1; expected"),
-        ({"rho1": np.nan, "rho2": 1.0}, "rho1 is nan; expected"),
+        ({"rho1": -0.1, "rho2": 1.0}, "rho1 must be finite and at least 0, got -0.1"),
+        ({"rho1": np.nan, "rho2": 1.0}, "rho1 must be finite and at least 0, got nan"),
         ({"rho1": 0.5, "rho2": 0.0}, "linear program"),
-        ({"rho1": 0.5, "rho2": -1.0}, "rho2 is -1.0; expected"),
-        ({"rho1": 0.5, "rho2": np.inf}, "rho2 is inf; expected"),
+        ({"rho1": 0.5, "rho2": -1.0}, "rho2 must be finite and above 0, got -1.0"),
+        ({"rho1": 0.5, "rho2": np.inf}, "rho2 must be finite and above 0, got inf"),
         ({"l1_ratio": 1.0}, "linear program"),
         ({"l1_ratio": 1.5}, "l1_ratio is 1.5; expected 0 to 1"),
         ({"l1_ratio": -0.5}, "l1_ratio is -0.5; expected 0 to 1"),

@@ -21,7 +21,7 @@ from maxmargin.solvers import (
     Subgradient,
     solve,
 )
-from maxmargin.solvers.base import Certificate
+from maxmargin.solvers.certificate import Certificate
 from maxmargin.structures.base import Structure
 from native_problems import native_python_problem
 

@@ -12,7 +12,7 @@ import pytest
 from maxmargin._native import Engine, PassOptions
 from maxmargin.errors import ConvergenceWarning
 from maxmargin.solvers import SDM, NSlack, make_solver, solve
-from maxmargin.solvers.base import Context
+from maxmargin.solvers.steps import Context
 from native_problems import everyone, flat_problem, native_python_problem, random_case
 from qp_reference import list_planes
 
@@ -281,6 +281,18 @@ def test_a_pass_cut_short_is_made_up_for():
                     break
             options = PassOptions(tau=solver.tau * epsilon, prune=False)
             assert engine.cached_pass(everyone(n), options).solved == 0, (seed, epsilon)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("other", [0.02, 3.0])
+def test_a_warm_start_does_not_end_before_the_old_constraints_are_optimised(schedule, other):
+    """For another C the old multipliers are not optimal, even where no constraint is new."""
+    problem, solver = case(0).problem(), NSlack(schedule, epsilon=1e-3)
+    first = quietly(problem, solver)
+    warm = quietly(problem, solver, C=other, engine=first.engine)
+    cold = quietly(case(0).problem(), solver, C=other)
+    assert warm.converged
+    assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-2)
 
 
 # --- bad input ---

@@ -21,6 +21,7 @@ from maxmargin.solvers import (
     Subgradient,
     solve,
 )
+from maxmargin.solvers.steps import Context
 from native_problems import flat_problem, native_python_problem, random_case
 
 RUNS = {
@@ -241,7 +242,7 @@ NUMBERS = [None, True, "x", -1, 10**400, float("nan"), float("inf"), [], 0.5, 0]
 def test_nonsense_in_the_state_of_a_solver(name, saved, tmp_path):
     path = tmp_path / "run.npz"
     solver, _ = RUNS[name]
-    keys = list(solver.init(type("Context", (), {"n_examples": 12})()))
+    keys = list(solver.init(Context(12, np.random.default_rng(0))))
     for key in keys:
         for value in NUMBERS:
             changed(saved[name], path, lambda run, k=key, v=value: run["solver"].update({k: v}))

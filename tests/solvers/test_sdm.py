@@ -13,7 +13,7 @@ import pytest
 from maxmargin._native import Engine, PassOptions
 from maxmargin.errors import ConvergenceWarning
 from maxmargin.solvers import SDM, sdm, solve
-from maxmargin.solvers.base import Context
+from maxmargin.solvers.steps import Context
 from native_problems import everyone, flat_problem, native_python_problem, random_case
 
 

@@ -23,7 +23,7 @@ from maxmargin import SequenceTagger, _native
 from maxmargin.errors import ConvergenceWarning, ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import L1, L2, L1Ball
 from maxmargin.solvers import LP, SDM, Subgradient, solve, subgradient
-from maxmargin.solvers.base import Context
+from maxmargin.solvers.steps import Context
 from native_problems import (
     Flat,
     everyone,

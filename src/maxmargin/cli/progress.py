@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from maxmargin.solvers.base import PassRecord
+    from maxmargin.solvers.history import PassRecord
 
 __all__ = ["Progress", "time_left"]
 

@@ -135,11 +135,12 @@ def check_options(options: argparse.Namespace) -> None:
         [options.train, options.valid],
     )
     from maxmargin.regularizers import ElasticNet, make_regularizer
+    from maxmargin.solvers.refusals import check_regularizer
 
     solver = solver_of(options)
-    solver.check_regularizer(make_regularizer(regularizer_of(options)))
+    check_regularizer(solver, make_regularizer(regularizer_of(options)))
     if options.nonzeros is not None:
-        solver.check_regularizer(ElasticNet(0.5, 0.5))
+        check_regularizer(solver, ElasticNet(0.5, 0.5))
 
 
 def grid_of(options: argparse.Namespace) -> list[float]:

@@ -11,6 +11,7 @@ from typing import Any
 from maxmargin.comparing.records import MEASURES, check_measure
 from maxmargin.regularizers import Regularizer
 from maxmargin.solvers import Certificate, Solver, make_solver
+from maxmargin.solvers.refusals import check_regularizer
 
 __all__ = ["checked_targets", "common_formulation", "labelled", "refusal_of"]
 
@@ -107,7 +108,7 @@ def _check_number(name: str, value: Any) -> None:
 def refusal_of(solver: Solver, regularizer: Regularizer) -> str | None:
     """Return why a solver cannot do a regulariser; None if it can."""
     try:
-        solver.check_regularizer(regularizer)
+        check_regularizer(solver, regularizer)
     except ValueError as error:
         return str(error)
     return None

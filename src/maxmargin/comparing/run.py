@@ -24,7 +24,7 @@ from maxmargin.comparing.records import Point, Reference, Run, measure_of
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers import SDM, Certificate, PassRecord, Solver, solve
-from maxmargin.solvers.base import Machine
+from maxmargin.solvers.machine import Machine
 
 if TYPE_CHECKING:
     from maxmargin._native import Problem

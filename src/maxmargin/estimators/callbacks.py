@@ -10,7 +10,8 @@ import numbers
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from maxmargin.solvers.base import Machine, PassRecord
+from maxmargin.solvers.history import PassRecord
+from maxmargin.solvers.machine import Machine
 
 try:
     from sklearn import callback as _sklearn_callback

@@ -20,8 +20,10 @@ from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_
 from maxmargin.estimators.threads import threads_of
 from maxmargin.memory import require_memory
 from maxmargin.solvers import SolveResult, make_solver, solve
-from maxmargin.solvers.base import Certificate, History, Machine, PassRecord
+from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.driver import model_weights, require_learned
+from maxmargin.solvers.history import History, PassRecord
+from maxmargin.solvers.machine import Machine
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
 from maxmargin.structures.base import (
     Structure,
@@ -245,8 +247,9 @@ class StructuralSVM(StructuralEstimator):
     dtype : {"float32", "float64"}
         Type of the weights. Structures written in Python always train in float64.
     n_jobs : int or None
-        Threads for exact passes and prediction, as scikit-learn counts them (None is 1, -1 all
-        processors). The result does not depend on it. Structures written in Python use one.
+        Threads for passes at a fixed w, for certificates and for prediction, as scikit-learn
+        counts them (None is 1, -1 all processors). The result does not depend on it. Structures
+        written in Python use one.
     warm_start : bool
         Whether ``fit`` goes on from where the last one ended, which needs the same data; C and
         the stopping rules may be different. The state of training is then kept in memory with the

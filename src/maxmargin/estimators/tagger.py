@@ -16,7 +16,8 @@ from maxmargin.estimators.threads import threads_of
 from maxmargin.features import check_lengths
 from maxmargin.features.select import encoder_of
 from maxmargin.io.objective import OBJECTIVE, NotStored
-from maxmargin.solvers.base import Certificate, History
+from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.history import History
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_layout import ChainWeights
 from maxmargin.structures.kernels import KernelWeights

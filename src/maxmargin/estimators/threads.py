@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
+
+from maxmargin.checks import is_whole
 
 __all__ = ["threads_of"]
 
@@ -31,7 +32,7 @@ def threads_of(n_jobs: Any) -> int:
     """
     if n_jobs is None:
         return 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
+    if not is_whole(n_jobs):
         raise TypeError(f"n_jobs is {n_jobs!r}; expected a whole number or None")
     count = int(n_jobs)
     if count == 0:

@@ -75,7 +75,7 @@ def shown_certificate(given: Any) -> dict[str, Any] | None:
     result = {key: given.get(key) for key in ("primal", "dual", "gap", "C")}
     primal, dual = result["primal"], result["dual"]
     if primal is not None and dual is not None:
-        from maxmargin.solvers.base import relative_gap
+        from maxmargin.solvers.certificate import relative_gap
 
         result["gap"] = relative_gap(primal, dual)
     if given.get("approximate"):

@@ -15,9 +15,9 @@ from maxmargin.metrics import TagReport
 from maxmargin.selection.encoded import Encoded
 from maxmargin.selection.validation import Validation, main_score, report_of
 from maxmargin.solvers import Certificate, SolveResult, make_solver, solve
-from maxmargin.solvers.base import Machine
 from maxmargin.solvers.driver import make_certificate, require_learned
 from maxmargin.solvers.ending import best_pass_reason
+from maxmargin.solvers.machine import Machine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

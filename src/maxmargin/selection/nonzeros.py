@@ -18,7 +18,7 @@ from maxmargin.selection.validation import report_of
 from maxmargin.solvers.driver import require_learned
 
 if TYPE_CHECKING:
-    from maxmargin.solvers.base import Machine
+    from maxmargin.solvers.machine import Machine
     from maxmargin.structures.chain import Chain
 
 __all__ = ["SparseOutcome", "search_nonzeros"]

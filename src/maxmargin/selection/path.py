@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from maxmargin.metrics import TagReport
     from maxmargin.solvers import Certificate
-    from maxmargin.solvers.base import Machine
+    from maxmargin.solvers.machine import Machine
     from maxmargin.structures.chain import Chain
 
 __all__ = [

@@ -10,8 +10,8 @@ import numpy as np
 from maxmargin.metrics import TagReport, evaluate_codes
 from maxmargin.selection.encoded import Encoded
 from maxmargin.solvers import PassRecord
-from maxmargin.solvers.base import Machine
 from maxmargin.solvers.driver import copy_weights
+from maxmargin.solvers.machine import Machine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,58 +21,16 @@ then their sum is the duality gap, and it stops if that is small enough.
 from __future__ import annotations
 
 import math
-import numbers
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from maxmargin._native import Engine, PassOptions
-from maxmargin.solvers.base import Context, Solver, Step
+from maxmargin.checks import check_whole_attributes
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.formulations import check_formulation
+from maxmargin.solvers.steps import Context, Step
 
-__all__ = [
-    "AutoSchedule",
-    "check_choice",
-    "check_formulation",
-    "check_not_negative",
-    "check_whole",
-]
-
-SLACKS = ("linear", "quadratic", "hard")
-RESCALES = ("margin", "slack", "none")
-
-
-def check_formulation(slack: str, rescale: str) -> None:
-    """Refuse a formulation that there is not."""
-    check_choice("slack", slack, SLACKS)
-    check_choice("rescale", rescale, RESCALES)
-    if slack == "hard" and rescale == "slack":
-        raise ValueError(
-            'slack="hard" has no slacks to rescale; take rescale="margin" or "none", or '
-            'slack="linear" or "quadratic"'
-        )
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse a value that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
-
-
-def check_not_negative(solver: object, *names: str) -> None:
-    """Refuse attributes that are negative or not finite."""
-    for name in names:
-        value = getattr(solver, name)
-        if not (value >= 0 and value < float("inf")):
-            raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
-
-
-def check_whole(solver: object, **least: int) -> None:
-    """Refuse attributes that are not whole numbers of at least so much."""
-    for name, lowest in least.items():
-        value = getattr(solver, name)
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        if not whole or value < lowest:
-            raise ValueError(f"{name} must be a whole number of at least {lowest}, got {value!r}")
+__all__ = ["AutoSchedule"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +69,7 @@ class AutoSchedule(Solver):
 
     def __post_init__(self) -> None:
         check_formulation(self.slack, self.rescale)
-        check_whole(self, warm_passes=1, cached_passes=1, full_every=1)
+        check_whole_attributes(self, warm_passes=1, cached_passes=1, full_every=1)
         if not 0 < self.relaxation < 2:
             raise ValueError(f"relaxation must lie between 0 and 2, got {self.relaxation!r}")
 
@@ -141,11 +99,41 @@ class AutoSchedule(Solver):
                     "after a look there are a gap and at least one part"
                 )
 
+    # Where work is worth while: the bookkeeping of violations.
+    #
+    # A part k of an example with weight c has the margins F of its planes and multipliers α >= 0
+    # that sum to 1. Two numbers say how far it is from its optimum with all others fixed:
+    #
+    #     v_k = c (max F - Σ α F)               its share of the duality gap, divided by C
+    #     ψ_k = c (max F - min_{α > 0} F)       the violation of the papers (2.4), which SMO lowers
+    #
+    # Σ α F is a mean of values of which none is below min_{α > 0} F, so that 0 <= v_k <= ψ_k. At
+    # one w the parts' gaps add up (docs/architecture.md, "The dual engine"): P - D = C Σ_k v_k.
+    # Hence the mean of v over the n parts is
+    #
+    #     v̄ = (P - D) / (C n),
+    #
+    # which `_average` takes from the last pass with the oracle. (If that was an exact pass, w moved
+    # while the gaps were summed, and v̄ is an estimate.) Two thresholds are shares of it:
+    #
+    # - A visit that finds ψ_k <= IDLE v̄ makes no step. For such a part v_k <= ψ_k <= IDLE v̄, and
+    #   there are at most n of them: together they hold at most C n IDLE v̄ = IDLE (P - D). So with
+    #   IDLE = ½ at least half of the gap is in the parts that are moved.
+    # - A cached pass that is not full visits the parts with v_k >= BUSY v̄, where v_k is what the
+    #   engine noted at the last visit of the part (``Part::violation``; a new part counts as not
+    #   solved). By the same sum, those that are left out held less than BUSY (P - D) then. w has
+    #   moved since, so that one pass in ``full_every`` visits all parts and measures v_k anew.
+    #
+    # Both lose their meaning as the gap falls below what the oracle last saw: v̄ is then too large
+    # and fewer parts are moved. The sum over the visited parts of C v_k, now over kept planes only
+    # (``PassResult.cached_gap``), tells: below ENOUGH times the last gap the round is over, and the
+    # next pass with the oracle gives a new v̄.
+
     #: SMO stops at this share of the violation it met: deeper solves are undone by the next block.
     SMO_DEPTH: ClassVar[float] = 0.1
-    #: A cached visit that finds less than this share of the average violation leaves w alone.
+    #: A visit that finds a ψ of at most this share of v̄ leaves w alone.
     IDLE: ClassVar[float] = 0.5
-    #: Passes that are not full visit parts whose last violation was above this share of it.
+    #: Passes that are not full visit parts whose last v was at least this share of v̄.
     BUSY: ClassVar[float] = 0.5
     #: Enough cached passes when what is left among the kept planes is this share of the gap.
     ENOUGH: ClassVar[float] = 0.05
@@ -216,16 +204,19 @@ class AutoSchedule(Solver):
         return Step("cached", result)
 
     def _idle(self, engine: Engine, state: dict[str, Any]) -> float:
-        """Violation ψ below which a block is left alone.
+        """Return the ψ up to which a part is left alone: IDLE v̄, or 0 where that says nothing.
 
-        Without a constraint on the sum of its multipliers a block's gap may be far above its ψ or
-        below it, so that the average gap does not tell.
+        With quadratic slacks and hard margins the multipliers of a block do not sum to 1. Then
+        Σ α F is no mean, v may be above ψ, and a small ψ does not bound what is left.
         """
         return self.IDLE * self._average(engine, state) if self.slack == "linear" else 0.0
 
     @staticmethod
     def _average(engine: Engine, state: dict[str, Any]) -> float:
-        """Violation of an average part when the oracle last went round."""
+        """Return v̄ = (P - D) / (C n) of the last pass with the oracle and the n parts after it.
+
+        Rounding may make the gap of a solved problem negative; v̄ is 0 then.
+        """
         return max(0.0, float(state["gap"] / engine.C / state["parts"]))
 
     def _settled(self, state: dict[str, Any], context: Context) -> bool:
@@ -236,11 +227,11 @@ class AutoSchedule(Solver):
         """
         return (
             state["gap"] is not None
-            and state["gap"] <= self.SETTLED * context.dual
+            and state["gap"] <= self.SETTLED * abs(context.dual)
             and state["parts"] >= self.PARTS * context.n_examples
         )
 
     @staticmethod
     def _near(state: dict[str, Any], context: Context, factor: float) -> bool:
         """Whether the gap last seen comes near the one asked for."""
-        return state["gap"] is not None and state["gap"] <= factor * context.gap * context.dual
+        return state["gap"] is not None and state["gap"] <= factor * context.gap * abs(context.dual)

@@ -26,30 +26,26 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._native import (
-    Engine,
-    PassOptions,
-    Primal,
-    Problem,
-    PythonProblem,
-    aligned_array,
-)
+from maxmargin._native import Engine, PassOptions, Primal, Problem, aligned_array
+from maxmargin.checks import check_choice, check_whole_attributes
 from maxmargin.regularizers import L2, Regularizer
-from maxmargin.solvers.auto import check_choice, check_whole
-from maxmargin.solvers.base import Context, Machine, Solver, Step
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.dual import DualMachine
+from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.primal import MISSED, read_array
+from maxmargin.solvers.steps import Context, Step
 
 __all__ = ["BCFW"]
 
 
-class AveragedEngine(Engine):
+class AveragedEngine(DualMachine):
     """The dual engine, with the average of w over the steps in the place of the last w."""
+
+    _averaged: NDArray[Any] | None = None
+    _missed: int | None = None
 
     def __init__(self, problem: Problem, C: float, single: bool) -> None:
         super().__init__(problem, C, single=single, factored=False)
-        self._problem = problem
-        self._averaged: NDArray[Any] | None = None
-        self._missed: int | None = None
 
     @property
     def weights(self) -> Any:
@@ -70,9 +66,9 @@ class AveragedEngine(Engine):
 
     def _hinge(self, threads: int, exact: bool) -> float:
         """Σ max F under the average."""
-        look = Primal(self._problem, self.weights.dtype == np.float32)
+        look = Primal(self.problem, self.weights.dtype == np.float32)
         look.weights[:] = self.weights
-        if isinstance(self._problem, PythonProblem):  # whose argmax may miss what is kept
+        if not self.problem.exact_oracle:  # whose argmax may miss what is kept
             return self._hinge_with_kept(look, threads)
         return look.exact_hinge(threads) if exact else look.hinge(threads).hinge
 
@@ -95,11 +91,18 @@ class AveragedEngine(Engine):
             self._missed = int(np.argmax(more))
         return float(look.example_weights @ np.maximum(slacks, known))
 
+    def _penalty(self) -> float:
+        """½‖w‖² - w·u₀ of the average."""
+        penalty, fixed = L2().penalty(self.weights), self.fixed
+        if fixed is None:
+            return penalty
+        return penalty - float(self.weights.astype(np.float64) @ fixed.astype(np.float64))
+
     def objective(self, threads: int = 1) -> float:
         """Return the primal at `weights`."""
         if self._averaged is None:
             return super().objective(threads)
-        return L2().penalty(self.weights) + self.C * self._hinge(threads, exact=False)
+        return self._penalty() + self.C * self._hinge(threads, exact=False)
 
     def certify(self, threads: int = 1) -> tuple[float, float]:
         """Return the primal of `weights` and the dual of the multipliers, from scratch."""
@@ -107,7 +110,7 @@ class AveragedEngine(Engine):
         self._missed = super().missed
         if self._averaged is None:
             return primal, dual
-        return L2().penalty(self.weights) + self.C * self._hinge(threads, exact=True), dual
+        return self._penalty() + self.C * self._hinge(threads, exact=True), dual
 
     @property
     def missed(self) -> int | None:
@@ -157,15 +160,15 @@ class BCFW(Solver):
 
     def __post_init__(self) -> None:
         check_choice("sampling", self.sampling, ("permute", "uniform", "gap"))
-        check_whole(self, cached_passes=0)
+        check_whole_attributes(self, cached_passes=0)
 
     def start(self, problem: Problem, C: float, regularizer: Regularizer, single: bool) -> Machine:
         """Return the dual engine."""
         return AveragedEngine(problem, C, single)
 
-    def go_on(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
+    def continue_from(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
         """Keep the multipliers; the average starts anew."""
-        super().go_on(machine, C, regularizer)
+        super().continue_from(machine, C, regularizer)
         if isinstance(machine, AveragedEngine):
             machine.start_average()
 
@@ -173,25 +176,25 @@ class BCFW(Solver):
         """Return the state before the first pass."""
         return {"exact": 0, "left": 0, "work": 0.0, "gain": 0.0}
 
-    def step(self, engine: AveragedEngine, state: dict[str, Any], context: Context) -> Step:
+    def step(self, machine: AveragedEngine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass: n steps of Algorithm 4, or one over the cache."""
         options = PassOptions(frank_wolfe=True, average=self.average)
         if state["left"] > 0:
             kind = "cached"
-            result = engine.cached_pass(context.order(), options, context.seconds_left)
+            result = machine.cached_pass(context.order(), options, context.seconds_left)
             state["left"] -= 1
             # The rule of the paper on the plane cache: as long as it gains more for its work.
             if result.gain * state["work"] <= state["gain"] * result.work:
                 state["left"] = 0
         else:
             kind = "exact"
-            order = self._order(engine, state, context)
-            result = engine.exact_pass(order, options, context.seconds_left)
+            order = self._order(machine, state, context)
+            result = machine.exact_pass(order, options, context.seconds_left)
             state["exact"] += 1
             state["left"] = self.cached_passes
             state["work"], state["gain"] = result.work, result.gain
         if self.average:
-            engine.take_average()
+            machine.take_average()
         return Step(kind, result)
 
     def _order(

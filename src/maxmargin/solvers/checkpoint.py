@@ -1,6 +1,6 @@
 """Checkpoints: a run on disk, so that it can go on later, bit for bit.
 
-One ``.npz`` file without pickle: the engine's arrays and one JSON text with everything else. It is
+One ``.npz`` file without pickle: the machine's arrays and one JSON text with everything else. It is
 written as all files are (`maxmargin.io.atomic`), so that a crash leaves the old one.
 
 The arrays are stored, not compressed. The reader takes nothing else, so that no file can make it
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from maxmargin.errors import ModelFormatError
 from maxmargin.io.atomic import replacing
 from maxmargin.memory import require_memory
-from maxmargin.solvers.base import Machine, RunState
+from maxmargin.solvers.machine import Machine
+from maxmargin.solvers.state import RunState
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
@@ -36,7 +37,7 @@ _ZIP = b"PK\x03\x04"
 
 
 def save_checkpoint(
-    path: str | os.PathLike[str], engine: Machine, run: RunState, identity: dict[str, Any]
+    path: str | os.PathLike[str], machine: Machine, run: RunState, identity: dict[str, Any]
 ) -> None:
     """Write a checkpoint.
 
@@ -44,8 +45,8 @@ def save_checkpoint(
     ----------
     path : path-like
         The file; replaced if it exists.
-    engine : Machine
-        The engine between two passes.
+    machine : Machine
+        The machine between two passes.
     run : RunState
         The driver's and solver's state.
     identity : dict
@@ -55,22 +56,22 @@ def save_checkpoint(
         {"format": FORMAT, "version": VERSION, "identity": identity, "run": asdict(run)},
         default=lambda value: value.tolist(),  # arrays and numbers of random generators
     )
-    arrays = {f"{_ENGINE}{name}": array for name, array in engine.state().items()}
+    arrays = {f"{_ENGINE}{name}": array for name, array in machine.state().items()}
     with replacing(path) as file:
         np.savez(file, about=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
 
 
 def load_checkpoint(
-    path: str | os.PathLike[str], engine: Machine, identity: dict[str, Any]
+    path: str | os.PathLike[str], machine: Machine, identity: dict[str, Any]
 ) -> RunState:
-    """Read a checkpoint into an engine of the same problem.
+    """Read a checkpoint into a machine of the same problem.
 
     Parameters
     ----------
     path : path-like
         The file.
-    engine : Machine
-        A new engine; it gets the saved multipliers and weights.
+    machine : Machine
+        A new machine; it gets the saved multipliers and weights.
     identity : dict
         What the present run solves.
 
@@ -114,14 +115,14 @@ def load_checkpoint(
                 f"{name} is a checkpoint of another run: {key} is {there} there and {here} here"
             )
     try:
-        engine.restore(arrays)
+        machine.restore(arrays)
     except ValueError as error:
         raise ModelFormatError(f"{name}: {error}") from error
     return run
 
 
 def _read_members(path: str | os.PathLike[str], name: str) -> dict[str, NDArray[Any]]:
-    """Read the text and the engine's arrays, by the names they have without ``.npy``."""
+    """Read the text and the machine's arrays, by the names they have without ``.npy``."""
     with open(path, "rb", opener=_open) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from maxmargin._native import Problem, SweepResult
 from maxmargin.regularizers import Regularizer
-from maxmargin.solvers.base import Context, PassTotals, Step
 from maxmargin.solvers.primal import MISSED, PrimalMachine, PrimalSolver, read_array
+from maxmargin.solvers.steps import Context, PassTotals, Step
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -178,7 +178,7 @@ class CutSolver(PrimalSolver):
 
     @abstractmethod
     def improve(
-        self, engine: CutMachine, seconds: float | None
+        self, machine: CutMachine, seconds: float | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return weights (over the columns) and multipliers for the planes found so far."""
 
@@ -186,25 +186,25 @@ class CutSolver(PrimalSolver):
         """Return the state before the first pass."""
         return {}
 
-    def step(self, engine: CutMachine, state: dict[str, Any], context: Context) -> Step:
+    def step(self, machine: CutMachine, state: dict[str, Any], context: Context) -> Step:
         """Improve, then ask the oracle at the new weights."""
         begin = time.perf_counter()
         gain, xi, left = 0.0, np.zeros(context.n_examples), context.seconds_left
-        if engine.n_planes:
-            w, alpha = self.improve(engine, left)
-            gain = engine.take(w, alpha)
-            xi = engine.slacks(w)
+        if machine.n_planes:
+            w, alpha = self.improve(machine, left)
+            gain = machine.take(w, alpha)
+            xi = machine.slacks(w)
         if left is not None:
             left = max(left - (time.perf_counter() - begin), 0.0)
-        result, added = engine.collect(xi + self.epsilon, context.threads, left)
+        result, added = machine.collect(xi + self.epsilon, context.threads, left)
         if result.interrupted:
             totals = PassTotals(math.nan, gain, result.oracle_calls, interrupted=True)
             return Step("collect", totals)
-        hinge = engine.at_least(result.hinge)
-        primal = engine.regularizer.penalty(engine.weights) + engine.C * hinge
-        totals = PassTotals(primal - engine.bound, gain, result.oracle_calls)
+        hinge = machine.at_least(result.hinge)
+        primal = machine.regularizer.penalty(machine.weights) + machine.C * hinge
+        totals = PassTotals(primal - machine.bound, gain, result.oracle_calls)
         reason = f"no plane is violated by {self.epsilon:g}"
-        return Step("collect", totals, engine.solved and self.done(added), reason)
+        return Step("collect", totals, machine.solved and self.done(added), reason)
 
     def done(self, added: int) -> bool:
         """Whether a pass that found so many new planes was the last."""

@@ -8,11 +8,11 @@ certificate.
 from __future__ import annotations
 
 import math
-import numbers
 import os
 import sys
 import time
 import warnings
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from maxmargin._native import Engine, KernelProblem, Problem, PythonProblem, aligned_array
+from maxmargin._native import Problem, aligned_array
+from maxmargin.checks import check_number, check_whole
 from maxmargin.errors import (
     CheckpointWarning,
     ModelFormatError,
@@ -29,18 +30,8 @@ from maxmargin.errors import (
 )
 from maxmargin.io.atomic import check_target
 from maxmargin.regularizers import Regularizer, make_regularizer
-from maxmargin.solvers.base import (
-    Certificate,
-    Context,
-    History,
-    Machine,
-    PassRecord,
-    RunState,
-    Solver,
-    Step,
-    check_stored,
-    relative_gap,
-)
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.certificate import Certificate, gap_scale, relative_gap
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
 from maxmargin.solvers.ending import (
     INTERRUPTED,
@@ -50,8 +41,13 @@ from maxmargin.solvers.ending import (
     rounding_reason,
     was_interrupted,
 )
+from maxmargin.solvers.history import History, PassRecord
 from maxmargin.solvers.interrupts import HeldInterrupt
+from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.ownership import one_at_a_time
+from maxmargin.solvers.refusals import check_compatible
+from maxmargin.solvers.state import RunState, check_stored
+from maxmargin.solvers.steps import Context, Step
 
 __all__ = [
     "Callback",
@@ -70,16 +66,16 @@ Callback = Callable[[PassRecord], object]
 
 @runtime_checkable
 class PassObserver(Protocol):
-    """A callback that is also told when a pass begins, and that may look at the engine.
+    """A callback that is also told when a pass begins, and that may look at the machine.
 
-    It must not change the engine. What it needs of the weights it copies (`copy_weights`): the
+    It must not change the machine. What it needs of the weights it copies (`copy_weights`): the
     next pass goes on in the same memory.
     """
 
-    def begin_pass(self, engine: Machine) -> None:
+    def begin_pass(self, machine: Machine) -> None:
         """Take note that a pass begins."""
 
-    def end_pass(self, record: PassRecord, engine: Machine) -> object:
+    def end_pass(self, record: PassRecord, machine: Machine) -> object:
         """Take note of a finished pass; a true answer ends the training.
 
         A pass that Ctrl-C cut short has no record and does not come here.
@@ -225,41 +221,41 @@ def solve(
     CheckpointWarning
         Once, if a checkpoint could not be written.
     """
-    C = _number("C", C, above=0.0)
-    gap = _number("gap", gap, least=0.0)
-    max_passes = _whole("max_passes", max_passes, 1)
-    n_jobs = _whole("n_jobs", n_jobs, 1)
+    C = check_number("C", C, above=0.0)
+    gap = check_number("gap", gap, least=0.0)
+    max_passes = check_whole("max_passes", max_passes, 1)
+    n_jobs = check_whole("n_jobs", n_jobs, 1)
     if time_limit is not None:
-        time_limit = _number("time_limit", time_limit, above=0.0)
+        time_limit = check_number("time_limit", time_limit, above=0.0)
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
     if resume and checkpoint is None:
         raise ValueError("resume=True needs a checkpoint to resume from")
     regularizer = make_regularizer(regularizer)
-    if isinstance(problem, KernelProblem):
-        solver.check_kernel(regularizer)
-    solver.check_regularizer(regularizer)
+    check_compatible(solver, problem, regularizer)
 
-    slow = isinstance(problem, PythonProblem)
     begin = time.perf_counter()
     if engine is None:
-        engine = solver.start(problem, C, regularizer, dtype == "float32" and not slow)
+        single = dtype == "float32" and problem.offers_single
+        machine = solver.start(problem, C, regularizer, single)
     else:
-        if not engine.solves(problem):
+        machine = engine
+        if not machine.solves(problem):
             raise NotCompatibleError("the engine to go on from was made for another problem")
-        solver.go_on(engine, C, regularizer)
+        solver.continue_from(machine, C, regularizer)
     context = Context(
         n_examples=problem.n_examples,
         rng=np.random.default_rng(_seed(random_state)),
         threads=n_jobs,
         # What passes find below the rounding of the weights does not mean much: then it is the
         # certificate's turn, which also makes the weights anew.
-        gap=max(gap, 0.5 * float(np.finfo(engine.weights.dtype).eps)),
-        slow_oracle=slow,
-        dual=engine.dual(),
+        gap=max(gap, 0.5 * float(np.finfo(machine.weights.dtype).eps)),
+        slow_oracle=problem.slow_oracle,
+        warm=engine is not None,
+        dual=machine.dual(),
     )
     run = _Run(
-        engine,
+        machine,
         solver,
         context,
         callbacks=list(callbacks or ()),
@@ -269,16 +265,17 @@ def solve(
     run.seconds = time.perf_counter() - begin
     identity = {
         "n_examples": problem.n_examples,
-        "n_weights": int(engine.weights.size),
+        "n_weights": int(machine.weights.size),
         "C": C,
-        "dtype": str(engine.weights.dtype),
+        "dtype": str(machine.weights.dtype),
         "solver": f"{solver.name}: {solver}",
         "regularizer": str(regularizer),
+        "linear_term": _fingerprint(problem.linear_term),
     }
     if checkpoint is not None:
         identity["data"] = f"{problem.fingerprint():016x}"
     if resume and checkpoint is not None and Path(checkpoint).exists():
-        saved = load_checkpoint(checkpoint, engine, identity)
+        saved = load_checkpoint(checkpoint, machine, identity)
         try:
             run.restore(saved)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -295,7 +292,7 @@ def solve(
         if checkpoint is None:
             return
         try:
-            save_checkpoint(checkpoint, engine, run.state(), identity)
+            save_checkpoint(checkpoint, machine, run.state(), identity)
         except OSError as error:  # a full disk must not cost the model
             if not warned:
                 warned = True
@@ -313,10 +310,10 @@ def solve(
         # find exactly what an uninterrupted one would have had.
         with HeldInterrupt() as held:  # a model without its certificate is none
             save()
-            primal, dual = engine.certify(n_jobs)
+            primal, dual = machine.certify(n_jobs)
         if held.came and not run.interrupted:
             run.interrupt()
-        certificate = make_certificate(engine, primal, dual, problem.n_examples)
+        certificate = make_certificate(machine, primal, dual, problem.n_examples)
         given_up = run.own or run.interrupted or certificate.missed is not None
         if certificate.gap <= gap or not run.by_gap or given_up:
             break
@@ -328,11 +325,11 @@ def solve(
         if certificate.gap < BETTER * smallest:
             idle, reached = 0, n_passes
         smallest = min(smallest, certificate.gap)
-        tired = idle >= MAX_CONFIRMATIONS and n_passes - reached >= NO_BETTER * n_passes
-        if tired and solver.nu == 0:
-            run.cause = rounding_reason(str(engine.weights.dtype), gap)
+        exhausted = idle >= MAX_CONFIRMATIONS and n_passes - reached >= NO_BETTER * n_passes
+        if exhausted and solver.nu == 0:
+            run.cause = rounding_reason(str(machine.weights.dtype), gap)
             break
-        run.go_on(dual)
+        run.continue_from(dual)
     converged, reason = ending(certificate, gap, cause=run.cause, own=run.own)
     if warn and not converged and (certificate.missed is not None or not run.interrupted):
         from maxmargin.errors import ConvergenceWarning
@@ -344,25 +341,25 @@ def solve(
         )
     run.mark_final(primal, dual)
     return SolveResult(
-        model_weights(problem, engine),
+        model_weights(problem, machine),
         certificate,
         run.history,
         converged,
         reason,
         len(run.history),
-        engine,
+        machine,
     )
 
 
 def make_certificate(
-    engine: Machine, primal: float, dual: float, n_examples: int
+    machine: Machine, primal: float, dual: float, n_examples: int
 ) -> Certificate:
-    """Return a certificate of what an engine has just computed from scratch.
+    """Return a certificate of what a machine has just computed from scratch.
 
     Parameters
     ----------
-    engine : Machine
-        The engine, which knows how sure its oracle was of the primal.
+    machine : Machine
+        What was trained, which knows how far its oracle may have been from the best outputs.
     primal, dual : float
         From `Machine.certify`, or the primal from `Machine.primal_of`.
     n_examples : int
@@ -373,11 +370,11 @@ def make_certificate(
     Certificate
         Approximate where the oracle may have missed more than rounding.
     """
-    unsure = getattr(engine, "unsure", 0.0)
-    approximate = unsure > 1e-6 * max(primal / (engine.C * n_examples), 1e-12)
-    missed = _missed(engine, primal, dual)
+    average = abs(primal) / (machine.C * n_examples)
+    approximate = machine.oracle_error_bound > 1e-6 * max(average, 1e-12)
+    missed = _missed(machine, primal, dual)
     return Certificate(
-        primal, dual, engine.C, n_examples, approximate or missed is not None, missed
+        primal, dual, machine.C, n_examples, approximate or missed is not None, missed
     )
 
 
@@ -403,45 +400,44 @@ def require_learned(result: SolveResult) -> None:
     raise NothingLearnedError(nothing_learned(result.certificate, result.stop_reason))
 
 
-def _missed(engine: Machine, primal: float, dual: float) -> int | None:
+def _missed(machine: Machine, primal: float, dual: float) -> int | None:
     """Return an example whose argmax is known to have missed a better output, or None.
 
     No model has a primal below the dual: where that seems to be so, an argmax missed something.
     """
-    missed: int | None = getattr(engine, "missed", None)
-    if missed is None and dual > primal + 1e-6 * abs(primal) + 1e-12:
+    if machine.missed is None and dual > primal + 1e-6 * abs(primal) + 1e-12:
         return Certificate.UNKNOWN
-    return missed
+    return machine.missed
 
 
-def copy_weights(engine: Machine) -> np.ndarray[Any, Any]:
-    """Return a copy of the engine's present weights, aligned as native code needs them.
+def copy_weights(machine: Machine) -> np.ndarray[Any, Any]:
+    """Return a copy of a machine's present weights, aligned as native code needs them.
 
     Parameters
     ----------
-    engine : Machine
-        The engine.
+    machine : Machine
+        What is trained.
 
     Returns
     -------
     ndarray
-        The weights in the engine's layout and type.
+        The weights in the machine's layout and type.
     """
-    present = engine.weights
+    present = machine.weights
     weights: np.ndarray[Any, Any] = aligned_array(present.size, present.dtype == np.float32)
     weights[:] = present
     return weights
 
 
-def model_weights(problem: Problem, engine: Machine) -> Any:
-    """Return what to predict with, as the engine has it now.
+def model_weights(problem: Problem, machine: Machine) -> Any:
+    """Return what to predict with, as the machine has it now.
 
     Parameters
     ----------
     problem : Problem
-        What the engine trains.
-    engine : Machine
-        The engine.
+        What is trained.
+    machine : Machine
+        What the solver moves.
 
     Returns
     -------
@@ -449,7 +445,7 @@ def model_weights(problem: Problem, engine: Machine) -> Any:
         A copy.
     """
     own = getattr(problem, "model_weights", None)
-    return copy_weights(engine) if own is None else own(engine)
+    return copy_weights(machine) if own is None else own(machine)
 
 
 class _Run:
@@ -457,7 +453,7 @@ class _Run:
 
     def __init__(
         self,
-        engine: Machine,
+        machine: Machine,
         solver: Solver,
         context: Context,
         *,
@@ -465,7 +461,7 @@ class _Run:
         verbose: int,
         time_limit: float | None,
     ) -> None:
-        self.engine, self.solver, self.context = engine, solver, context
+        self.machine, self.solver, self.context = machine, solver, context
         self.callbacks, self.verbose, self.time_limit = callbacks, verbose, time_limit
         self.solver_state = solver.init(context)
         self.history = History()
@@ -487,10 +483,10 @@ class _Run:
         )
 
     def restore(self, state: RunState) -> None:
-        self.solver.check_state(state.solver, self.engine, self.context)
+        self.solver.check_state(state.solver, self.machine, self.context)
         check_stored("seconds", state.seconds, 0.0)
         check_stored("oracle_calls", state.oracle_calls, 0)
-        dual, counted = float(state.dual), self.engine.dual()
+        dual, counted = float(state.dual), self.machine.dual()
         # (With a cost-to-move of β the one counted from passes lags behind.)
         wrong = not abs(dual - counted) <= 0.01 * max(abs(counted), 1e-6)
         if not math.isfinite(dual) or (wrong and self.solver.nu == 0):
@@ -502,8 +498,8 @@ class _Run:
         self.oracle_calls = state.oracle_calls
         self.history = History.from_dicts(state.history)
 
-    def go_on(self, dual: float) -> None:
-        """Continue after a certificate that was not good enough after all."""
+    def continue_from(self, dual: float) -> None:
+        """Continue, with the dual of a certificate that was not good enough after all."""
         self.by_gap = False
         self.context.dual = dual
 
@@ -523,7 +519,7 @@ class _Run:
                     return
             for callback in self.callbacks:
                 if isinstance(callback, PassObserver):
-                    callback.begin_pass(self.engine)
+                    callback.begin_pass(self.machine)
             try:
                 record = self._pass()
                 if time.perf_counter() - saved > save_seconds:
@@ -532,9 +528,9 @@ class _Run:
                 if self._ask_callbacks(record):
                     return
             except KeyboardInterrupt:
-                # The engine ended the pass in a consistent state; what it has is a good model. The
+                # The machine ended the pass in a consistent state; what it has is a good model. The
                 # gain may not have been counted: a run resumed from here must know the true dual.
-                self.context.dual = self.engine.dual()
+                self.context.dual = self.machine.dual()
                 self.interrupt()
                 return
 
@@ -550,7 +546,7 @@ class _Run:
 
     def _pass(self) -> PassRecord:
         begin = time.perf_counter()
-        step = self.solver.step(self.engine, self.solver_state, self.context)
+        step = self.solver.step(self.machine, self.solver_state, self.context)
         exact = self._exact_gap(step)
         self.seconds += time.perf_counter() - begin
         return self._digest(step, exact)
@@ -561,9 +557,10 @@ class _Run:
         if result.interrupted:
             return math.nan
         dual = self.context.dual + result.gain
-        if step.kind == "exact" and result.gap <= self.context.gap * (dual + result.gap):
+        allowed = self.context.gap * gap_scale(dual + result.gap, dual)
+        if step.kind == "exact" and result.gap <= allowed:
             # The blocks' gaps were summed while w moved: confirm them at one w.
-            primal = self.engine.objective(self.context.threads)
+            primal = self.machine.objective(self.context.threads)
             self.oracle_calls += self.context.n_examples
             return primal - dual
         return step.exact_gap
@@ -593,18 +590,15 @@ class _Run:
             gap_estimate=relative_gap(context.dual + result.gap, context.dual)
             if step.kind != "cached"
             else math.nan,
-            planes=self.engine.size()["planes"],
+            planes=self.machine.size()["planes"],
             nonzeros=self._nonzeros(),
         )
         self.history.append(record)
         self._report(record)
-        if hard and isinstance(self.engine, Engine):
-            from maxmargin.solvers.separable import check_separable
-
-            begin = time.perf_counter()
-            left = None if self.time_limit is None else self.time_limit - self.seconds
-            check_separable(self.engine, record, left)
-            self.seconds += time.perf_counter() - begin
+        begin = time.perf_counter()
+        left = None if self.time_limit is None else self.time_limit - self.seconds
+        self.machine.after_pass(record, left)
+        self.seconds += time.perf_counter() - begin
         self.by_gap = record.gap <= context.gap
         if step.finished:
             self.own = step.reason
@@ -615,13 +609,13 @@ class _Run:
 
     @property
     def _dtype(self) -> str:
-        return str(self.engine.weights.dtype)
+        return str(self.machine.weights.dtype)
 
     def _ask_callbacks(self, record: PassRecord) -> bool:
         """Tell the callbacks of a pass; true if one of them wants to stop."""
         # Every callback sees every pass, whatever the others answer.
         answers = [
-            callback.end_pass(record, self.engine)
+            callback.end_pass(record, self.machine)
             if isinstance(callback, PassObserver)
             else callback(record)
             for callback in self.callbacks
@@ -636,11 +630,11 @@ class _Run:
             return
         last = asdict(self.history[-1])
         last.update(primal=primal, dual=dual, gap=relative_gap(primal, dual))
-        last["nonzeros"] = int(np.count_nonzero(self.engine.weights))
+        last["nonzeros"] = int(np.count_nonzero(self.machine.weights))
         self.history = History([*self.history[:-1], PassRecord(**last)])
 
     def _nonzeros(self) -> int:
-        weights = self.engine.weights
+        weights = self.machine.weights
         return int(np.count_nonzero(weights)) if weights.size <= COUNTED_WEIGHTS else -1
 
     def _report(self, record: PassRecord) -> None:
@@ -653,28 +647,14 @@ class _Run:
             )
 
 
-def _number(
-    name: str, value: Any, *, above: float | None = None, least: float | None = None
-) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    number = float(value)
-    if above is not None and not above < number < math.inf:
-        raise ValueError(f"{name} must be finite and above {above:g}, got {value!r}")
-    if least is not None and not least <= number < math.inf:
-        raise ValueError(f"{name} must be finite and at least {least:g}, got {value!r}")
-    return number
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be a whole number, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value!r}")
-    return int(value)
-
-
 def _seed(random_state: Any) -> Any:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     return random_state
+
+
+def _fingerprint(term: Any) -> str | None:
+    """Return a hash of a problem's linear term, so that a checkpoint knows its own."""
+    if term is None:
+        return None
+    return f"{zlib.crc32(np.ascontiguousarray(term, dtype=np.float64).tobytes()):08x}"

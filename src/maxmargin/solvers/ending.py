@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from maxmargin.solvers.base import Certificate
+    from maxmargin.solvers.certificate import Certificate
 
 __all__ = [
     "INTERRUPTED",

@@ -26,8 +26,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.checks import check_not_negative, check_whole_attributes
 from maxmargin.regularizers import L1, Regularizer
-from maxmargin.solvers.auto import check_not_negative, check_whole
 from maxmargin.solvers.cuts import CutMachine, CutSolver
 
 __all__ = ["ExtraGradient", "project_blocks"]
@@ -55,44 +55,44 @@ class ExtraGradient(CutSolver):
     shorten: float = 0.9
 
     def __post_init__(self) -> None:
-        check_whole(self, inner=1)
+        check_whole_attributes(self, inner=1)
         check_not_negative(self, "epsilon")
         if not 0 < self.shorten < 1:
             raise ValueError(f"shorten must lie between 0 and 1, got {self.shorten!r}")
 
     @classmethod
-    def does(cls, regularizer: Regularizer) -> bool:
+    def supports(cls, regularizer: Regularizer) -> bool:
         """Only L1 with weights that are not negative (OP4)."""
         return isinstance(regularizer, L1) and regularizer.nonnegative
 
     @classmethod
-    def does_what(cls) -> str:
+    def supported_regularizers(cls) -> str:
         """Return the one that it can do."""
         return "L1(nonnegative=True)"
 
     def improve(
-        self, engine: CutMachine, seconds: float | None
+        self, machine: CutMachine, seconds: float | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Make `inner` extra-gradient steps, or fewer if time is up."""
         end = math.inf if seconds is None else time.perf_counter() + seconds
-        regularizer = engine.regularizer
+        regularizer = machine.regularizer
         assert isinstance(regularizer, L1)
-        rows, columns = engine.rows, engine.rows.T.tocsr()
+        rows, columns = machine.rows, machine.rows.T.tocsr()
         eta = self.shorten / max(_norm(rows, columns), 1e-300)
-        caps = engine.C * engine.share
+        caps = machine.C * machine.share
         # Planes of one example side by side, which is how blocks are projected.
-        order = np.argsort(engine.example, kind="stable")
-        owner = engine.example[order]
+        order = np.argsort(machine.example, kind="stable")
+        owner = machine.example[order]
 
         def ascend(alpha: NDArray[Any], w: NDArray[Any]) -> NDArray[Any]:
-            moved: NDArray[Any] = alpha + eta * (engine.loss - rows @ w)
+            moved: NDArray[Any] = alpha + eta * (machine.loss - rows @ w)
             moved[order] = project_blocks(moved[order], owner, caps)
             return moved
 
         def descend(w: NDArray[Any], alpha: NDArray[Any]) -> NDArray[Any]:
             return np.maximum(w - eta * (regularizer.rho1 - columns @ alpha), 0)  # type: ignore[no-any-return]
 
-        w, alpha = np.asarray(engine.weights[engine.columns]), engine.alpha
+        w, alpha = np.asarray(machine.weights[machine.columns]), machine.alpha
         for _ in range(self.inner):
             if time.perf_counter() > end:
                 break

@@ -24,8 +24,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.checks import check_choice, check_not_negative
 from maxmargin.regularizers import L1, Regularizer
-from maxmargin.solvers.auto import check_choice, check_not_negative
 from maxmargin.solvers.cuts import CutMachine, CutSolver
 
 __all__ = ["LP"]
@@ -60,28 +60,28 @@ class LP(CutSolver):
         return added == 0
 
     def improve(
-        self, engine: CutMachine, seconds: float | None
+        self, machine: CutMachine, seconds: float | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Solve over the planes kept; return the weights of the columns and the multipliers."""
         from scipy.optimize import linprog
         from scipy.sparse import csr_matrix, hstack
 
-        regularizer = engine.regularizer
+        regularizer = machine.regularizer
         assert isinstance(regularizer, L1)
-        owners, place = np.unique(engine.example, return_inverse=True)
-        n, d = engine.rows.shape
+        owners, place = np.unique(machine.example, return_inverse=True)
+        n, d = machine.rows.shape
         slack = csr_matrix((np.ones(n), (np.arange(n), place)), shape=(n, len(owners)))
-        signs = [engine.rows] if regularizer.nonnegative else [engine.rows, -engine.rows]
+        signs = [machine.rows] if regularizer.nonnegative else [machine.rows, -machine.rows]
         matrix = -hstack([*signs, slack], format="csr")
         weight = np.full(len(signs) * d, regularizer.rho1)
-        cost = np.concatenate([weight, engine.C * engine.share[owners]])
+        cost = np.concatenate([weight, machine.C * machine.share[owners]])
         limit = {} if seconds is None else {"time_limit": max(seconds, 0.01)}
         found = linprog(
-            cost, A_ub=matrix, b_ub=-engine.loss, method=self.method, options=limit
+            cost, A_ub=matrix, b_ub=-machine.loss, method=self.method, options=limit
         )
-        engine.solved = found.status != 1
-        if not engine.solved:  # out of time: what there was
-            return np.asarray(engine.weights[engine.columns]), engine.alpha
+        machine.solved = found.status != 1
+        if not machine.solved:  # out of time: what there was
+            return np.asarray(machine.weights[machine.columns]), machine.alpha
         if found.status != 0:
             raise FloatingPointError(
                 f"HiGHS did not solve the linear program: {found.message}. Features of very large "

@@ -30,8 +30,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin._native import Engine, PassOptions, PassResult
-from maxmargin.solvers.auto import check_choice, check_formulation, check_not_negative, check_whole
-from maxmargin.solvers.base import Context, PassTotals, Solver, Step
+from maxmargin.checks import check_choice, check_not_negative, check_whole_attributes
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.formulations import check_formulation
+from maxmargin.solvers.steps import Context, PassTotals, Step
 
 __all__ = ["NSlack"]
 
@@ -71,13 +73,13 @@ class NSlack(Solver):
         check_choice("schedule", self.schedule, SCHEDULES)
         check_formulation(self.slack, self.rescale)
         check_not_negative(self, "epsilon", "tau")
-        check_whole(self, most_passes=1)
+        check_whole_attributes(self, most_passes=1)
 
     def init(self, context: Context) -> dict[str, Any]:
-        """Return the state before the first pass."""
-        return {"optimal": True}
+        """Return the state before the first pass: w is optimal over an S that is empty."""
+        return {"optimal": not context.warm}
 
-    def step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+    def step(self, machine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass over the examples: lines 4 to 12 of Algorithm 1."""
         order = context.order(permute=False)
         # Only a w that is optimal over S and that this pass did not move may be the last.
@@ -85,12 +87,12 @@ class NSlack(Solver):
         clock = Deadline(context.seconds_left)
         for group in [order] if self.schedule == "frequent" else np.split(order, len(order)):
             state["optimal"] = False  # until all of S was optimised, whatever comes between
-            result = engine.exact_pass(group, self._visit, clock.left)
+            result = machine.exact_pass(group, self._visit, clock.left)
             total.add(result)
             if result.added or not settled:
                 if total.interrupted:
                     break
-                state["optimal"] = self._optimise(engine, context, total, clock)  # line 10
+                state["optimal"] = self._optimise(machine, context, total, clock)  # line 10
             else:
                 state["optimal"] = not result.interrupted
             if total.interrupted or clock.over:

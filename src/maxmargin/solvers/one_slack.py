@@ -39,12 +39,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from maxmargin.checks import check_choice, check_not_negative, check_whole_attributes
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import L2, Regularizer
-from maxmargin.solvers.auto import check_choice, check_formulation, check_not_negative, check_whole
-from maxmargin.solvers.base import Context, Machine, PassTotals, Step
 from maxmargin.solvers.bundle import BundleMachine
+from maxmargin.solvers.formulations import check_formulation
+from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.primal import PrimalMachine, PrimalSolver
+from maxmargin.solvers.steps import Context, PassTotals, Step
 
 __all__ = ["OneSlack"]
 
@@ -91,7 +93,7 @@ class OneSlack(PrimalSolver):
     rescale: str = "margin"
 
     def __post_init__(self) -> None:
-        check_whole(self, cuts=1, cache=0, prune_after=1)
+        check_whole_attributes(self, cuts=1, cache=0, prune_after=1)
         check_choice("stabilize", self.stabilize, STABILIZE)
         check_formulation("linear", self.rescale)
         check_not_negative(self, "epsilon", "mu")
@@ -113,7 +115,7 @@ class OneSlack(PrimalSolver):
         """Return weights of zero, under the formulation asked for."""
         return BundleMachine(problem, C, regularizer, single, rescale=self.rescale)
 
-    def go_on(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
+    def continue_from(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
         """Keep weights and planes; planes of other groups are forgotten."""
         if isinstance(machine, BundleMachine) and machine.rescale != self.rescale:
             raise NotCompatibleError(
@@ -122,7 +124,7 @@ class OneSlack(PrimalSolver):
             )
         if isinstance(machine, BundleMachine) and machine.groups != self._groups(machine):
             machine.drop_all()
-        super().go_on(machine, C, regularizer)
+        super().continue_from(machine, C, regularizer)
 
     def _groups(self, machine: BundleMachine) -> int:
         return min(self.cuts, len(machine.primal.example_weights))
@@ -141,7 +143,7 @@ class OneSlack(PrimalSolver):
                 f"the planes are of {machine.groups} groups; expected {self._groups(machine)}"
             )
 
-    def step(self, engine: BundleMachine, state: dict[str, Any], context: Context) -> Step:
+    def step(self, machine: BundleMachine, state: dict[str, Any], context: Context) -> Step:
         """Make one iteration of the loop of Algorithm 3 (lines 3-7)."""
         begin, left = time.perf_counter(), context.seconds_left
 
@@ -150,67 +152,67 @@ class OneSlack(PrimalSolver):
 
         calls, cached = 0, False
         if self.cache and state["left"] > 0:
-            self._move(engine)
-            result = engine.primal.recall(context.threads, seconds())
+            self._move(machine)
+            result = machine.primal.recall(context.threads, seconds())
             if result.interrupted:
                 return Step("cached", PassTotals(math.nan, 0.0, 0, interrupted=True))
-            violation = result.hinge - engine.relaxed_hinge()
+            violation = result.hinge - machine.relaxed_hinge()
             cached = violation > self.PAYS * state["found"]
             state["left"] -= 1
         if not cached:
-            if engine.shown is not None and self.stabilize == "search":
-                share, calls, stopped = self._search(engine, state["share"], context, seconds)
+            if machine.shown is not None and self.stabilize == "search":
+                share, calls, stopped = self._search(machine, state["share"], context, seconds)
                 if stopped:
                     return Step("collect", PassTotals(math.nan, 0.0, calls, interrupted=True))
                 state["share"] = share
             # Line 5: the most violated outputs
-            result, primal = engine.look(context.threads, seconds(), self._move(engine))
+            result, primal = machine.look(context.threads, seconds(), self._move(machine))
             calls += result.oracle_calls
             if result.interrupted:
                 return Step("collect", PassTotals(math.nan, 0.0, calls, interrupted=True))
-            descent = primal < engine.best
+            descent = primal < machine.best
             state["mu"] = max(state["mu"] / 2, 1e-3) if descent else min(1.2 * state["mu"], 1e3)
-            engine.keep(primal)
+            machine.keep(primal)
             if self.cache:
-                engine.primal.remember(self.cache)
-                known = engine.relaxed_hinge() if engine.n_planes else 0.0
+                machine.primal.remember(self.cache)
+                known = machine.relaxed_hinge() if machine.n_planes else 0.0
                 state["found"], state["left"] = result.hinge - known, self.CACHED
         # Line 6: they become a plane
-        engine.cut(self._groups(engine))
+        machine.cut(self._groups(machine))
         # Line 4: the program over all planes
-        gain = engine.maximize(self._tolerance(engine))
-        engine.prune(self.prune_after)
+        gain = machine.maximize(self._tolerance(machine))
+        machine.prune(self.prune_after)
         if self.stabilize == "proximal":
-            engine.aim_near(state["mu"], self._tolerance(engine))
+            machine.aim_near(state["mu"], self._tolerance(machine))
         else:
-            engine.aim()
-        engine.revise()
-        gap = engine.best - engine.bound
-        if gap <= context.gap * engine.best:
+            machine.aim()
+        machine.revise()
+        gap = machine.best - machine.bound
+        if gap <= context.gap * machine.best:
             state["left"] = 0  # the end is the oracle's to find
         # Line 7, where the slack of all examples is at most n ε too large
         n = context.n_examples
-        done = not cached and self.epsilon > 0 and gap <= n * engine.C * self.epsilon
+        done = not cached and self.epsilon > 0 and gap <= n * machine.C * self.epsilon
         totals = PassTotals(gap, gain, calls)
         return Step(
             "cached" if cached else "collect", totals, done, f"gap below n C {self.epsilon:g}"
         )
 
-    def _move(self, engine: BundleMachine) -> float:
+    def _move(self, machine: BundleMachine) -> float:
         """Go where a plane is wanted; return ‖w‖²."""
-        if engine.shown is None:  # the first pass, from zero or from where another run ended
-            return 2 * engine.regularizer.penalty(engine.primal.weights)
-        return engine.go(self.beyond if self.stabilize == "search" else 1.0)
+        if machine.shown is None:  # the first pass, from zero or from where another run ended
+            return 2 * machine.regularizer.penalty(machine.primal.weights)
+        return machine.go(self.beyond if self.stabilize == "search" else 1.0)
 
-    def _tolerance(self, engine: BundleMachine) -> float:
+    def _tolerance(self, machine: BundleMachine) -> float:
         of_gap, of_bound = self.DEPTH
-        least = 1e-13 * engine.best
-        gap = engine.best - engine.bound
-        return max(min(of_gap * gap, of_bound * engine.bound or of_gap * gap), least)
+        least = 1e-13 * machine.best
+        gap = machine.best - machine.bound
+        return max(min(of_gap * gap, of_bound * machine.bound or of_gap * gap), least)
 
     def _search(
         self,
-        engine: BundleMachine,
+        machine: BundleMachine,
         share: float,
         context: Context,
         seconds: Callable[[], float | None],
@@ -220,10 +222,10 @@ class OneSlack(PrimalSolver):
         From the share of the way that was good last time, doubled while that helps, or halved
         until it helps. Returns the share, oracle calls, and whether time was up.
         """
-        calls, lowest, best = 0, engine.best, None
+        calls, lowest, best = 0, machine.best, None
         tried = share
         for _ in range(self.TRIES):
-            result, primal = engine.look(context.threads, seconds(), engine.go(tried))
+            result, primal = machine.look(context.threads, seconds(), machine.go(tried))
             calls += result.oracle_calls
             if result.interrupted:
                 return share, calls, True
@@ -238,5 +240,5 @@ class OneSlack(PrimalSolver):
             else:
                 tried /= 2
         if best is not None:
-            engine.settle(best, lowest)
+            machine.settle(best, lowest)
         return max(tried if best is None else best, 1e-3), calls, False

@@ -15,10 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._native import Primal, Problem, PythonProblem
+from maxmargin._native import Primal, Problem
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import Regularizer
-from maxmargin.solvers.base import Certificate, Machine, Solver
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.history import PassRecord
+from maxmargin.solvers.machine import Machine
 
 __all__ = ["PrimalMachine", "PrimalSolver", "read_array"]
 
@@ -58,9 +61,11 @@ class PrimalMachine:
     ) -> None:
         self.primal = Primal(problem, single, rescale)
         self.rescale = rescale
-        self.unsure = 0.0  # by how much an oracle may have missed its best output, when certified
-        self.missed: int | None = None  # where it did miss a better one, when certified
-        self.exact_oracle = not isinstance(problem, PythonProblem)
+        # Of the last certificate: by how much an oracle may have missed its best output, and an
+        # example where it did miss a better one.
+        self.oracle_error_bound = 0.0
+        self.missed: int | None = None
+        self.exact_oracle = problem.exact_oracle
         self.C = C
         self.regularizer = regularizer
         self.bound = 0.0  # all multipliers on the truths
@@ -153,7 +158,7 @@ class PrimalMachine:
         """Return the primal of any weights, in 8-byte arithmetic."""
         with self._shown(weights):
             hinge = self.primal.exact_hinge(threads)
-            self.unsure, self.missed = self.primal.unsure, None
+            self.oracle_error_bound, self.missed = self.primal.oracle_error_bound, None
             if not self.exact_oracle:
                 more, self.missed = self.missed_slacks(self.primal.slacks())
                 hinge += more
@@ -203,10 +208,12 @@ class PrimalMachine:
                 "the checkpoint's planes are damaged: their loss is above what the oracle finds"
             )
 
-
     def solves(self, problem: Problem) -> bool:
         """Whether it was made for this problem."""
         return self.primal.solves(problem)
+
+    def after_pass(self, record: PassRecord, seconds: float | None) -> None:
+        """Nothing that a pass leaves behind keeps training from going on."""
 
 
 class PrimalSolver(Solver):
@@ -216,6 +223,7 @@ class PrimalSolver(Solver):
     machine: ClassVar[type[PrimalMachine]] = PrimalMachine
 
     kernels: ClassVar[bool] = False
+    linear_terms: ClassVar[bool] = False
 
     def start(
         self, problem: Problem, C: float, regularizer: Regularizer, single: bool
@@ -223,7 +231,7 @@ class PrimalSolver(Solver):
         """Return weights of zero."""
         return self.machine(problem, C, regularizer, single)
 
-    def go_on(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
+    def continue_from(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
         """Keep the weights; a bound for another objective is forgotten."""
         if type(machine) is not self.machine:
             raise NotCompatibleError(

@@ -39,9 +39,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from maxmargin._native import Engine, PassOptions
+from maxmargin.checks import check_choice, check_not_negative, check_whole_attributes
 from maxmargin.regularizers import L2, ElasticNet, Regularizer
-from maxmargin.solvers.auto import AutoSchedule, check_choice, check_not_negative, check_whole
-from maxmargin.solvers.base import Context, PassTotals, Step
+from maxmargin.solvers.auto import AutoSchedule
+from maxmargin.solvers.steps import Context, PassTotals, Step
 
 __all__ = ["SAP"]
 
@@ -106,7 +107,7 @@ class SAP(AutoSchedule):
                 default = ScheduleDefault(0.0 if self.schedule == "auto" else 1e-3)
                 object.__setattr__(self, name, default)
         check_not_negative(self, "mu", "nu", "theta", "theta_inner", "settled")
-        check_whole(self, alpha_passes=1)
+        check_whole_attributes(self, alpha_passes=1)
 
     @property
     def factored(self) -> bool:
@@ -122,10 +123,10 @@ class SAP(AutoSchedule):
         """Return the state before the first pass."""
         return self.auto_init() if self.schedule == "auto" else {"alpha_passes": 0}
 
-    def step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+    def step(self, machine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass: of Algorithm 2 (steps 6-15), of Algorithm 1 (steps 6-8), or auto."""
         if self.schedule == "auto":
-            return self.auto_step(engine, state, context)
+            return self.auto_step(machine, state, context)
         batch = self.schedule == "batch"
         options = PassOptions(
             tau=0.0,
@@ -137,14 +138,14 @@ class SAP(AutoSchedule):
         order = context.order(self.permute)
         end = time.perf_counter() + (context.seconds_left or 0.0)
         # Algorithm 2, steps 7-12 and 14, for each example in turn
-        result = engine.exact_pass(order, options, context.seconds_left)
+        result = machine.exact_pass(order, options, context.seconds_left)
         solved = result.psi_max < self.theta  # (IV.17)
         if batch:
             state["alpha_passes"] += 1
             if solved or state["alpha_passes"] >= self.alpha_passes:
                 state["alpha_passes"] = 0
-                engine.beta_step()  # Algorithm 1, step 7
-        if not solved or result.interrupted or engine.unsettled() > self.settled:
+                machine.beta_step()  # Algorithm 1, step 7
+        if not solved or result.interrupted or machine.unsettled() > self.settled:
             return Step("exact", result)
         # Visits of which none has a ζ above ϑ leave w alone: then all were met at the same one.
         look = PassOptions(
@@ -155,7 +156,7 @@ class SAP(AutoSchedule):
             beta_steps=False,
         )
         left = None if context.seconds_left is None else max(end - time.perf_counter(), 0.0)
-        seen = engine.exact_pass(order, look, left)
+        seen = machine.exact_pass(order, look, left)
         totals = PassTotals(
             seen.gap,
             result.gain + seen.gain,

@@ -26,8 +26,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from maxmargin._native import Engine, PassOptions
-from maxmargin.solvers.auto import AutoSchedule, check_choice, check_not_negative, check_whole
-from maxmargin.solvers.base import Context, Step
+from maxmargin.checks import check_choice, check_not_negative, check_whole_attributes
+from maxmargin.solvers.auto import AutoSchedule
+from maxmargin.solvers.steps import Context, Step
 
 __all__ = ["SDM"]
 
@@ -77,7 +78,7 @@ class SDM(AutoSchedule):
         super().__post_init__()
         check_choice("schedule", self.schedule, SCHEDULES)
         check_not_negative(self, "tau", "tau_inner", "min_change")
-        check_whole(self, kappa1=0, kappa2=1)
+        check_whole_attributes(self, kappa1=0, kappa2=1)
 
     @property
     def factored(self) -> bool:
@@ -91,11 +92,11 @@ class SDM(AutoSchedule):
         # Algorithm 3, line 4
         return {"iter": 0, "get_max_y": True, "tau_v": 0.0}
 
-    def step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+    def step(self, machine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass."""
         if self.schedule == "auto":
-            return self.auto_step(engine, state, context)
-        return self._paper(engine, state, context)
+            return self.auto_step(machine, state, context)
+        return self._paper(machine, state, context)
 
     @property
     def smo_tolerance(self) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from maxmargin._native import Engine
 from maxmargin.errors import NotSeparableError
-from maxmargin.solvers.base import PassRecord
+from maxmargin.solvers.history import PassRecord
 
 __all__ = ["check_separable"]
 

@@ -35,10 +35,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin._native import Problem, SubgradientOptions, aligned_array
+from maxmargin.checks import check_choice, check_whole_attributes
 from maxmargin.regularizers import L2, L1Ball, Regularizer
-from maxmargin.solvers.auto import check_choice, check_whole
-from maxmargin.solvers.base import Context, PassTotals, Step
 from maxmargin.solvers.primal import READ, PrimalMachine, PrimalSolver, read_array
+from maxmargin.solvers.steps import Context, PassTotals, Step
 
 __all__ = ["Subgradient"]
 
@@ -135,7 +135,7 @@ class Subgradient(PrimalSolver):
 
     def __post_init__(self) -> None:
         check_choice("project", self.project, ("pass", "example"))
-        check_whole(self, sample=1)
+        check_whole_attributes(self, sample=1)
         if isinstance(self.step_size, str):
             check_choice("step_size", self.step_size, ("calibrate", "pegasos"))
         elif isinstance(self.step_size, bool) or not 0 < self.step_size < math.inf:
@@ -143,9 +143,8 @@ class Subgradient(PrimalSolver):
                 f'step_size must be positive, "calibrate" or "pegasos"; got {self.step_size!r}'
             )
 
-    def check_regularizer(self, regularizer: Regularizer) -> None:
-        """Refuse a regulariser that this solver cannot do."""
-        super().check_regularizer(regularizer)
+    def check_options(self, regularizer: Regularizer) -> None:
+        """Refuse a step size that needs another regulariser."""
         if self.step_size == "pegasos" and not isinstance(regularizer, L2):
             raise ValueError(
                 'step_size="pegasos" needs the decay of L2; give a number, or "calibrate"'
@@ -161,38 +160,38 @@ class Subgradient(PrimalSolver):
         if state["eta"] is not None:
             self._options(machine, state["eta"], context.n_examples)  # refuses what is out of range
 
-    def step(self, engine: SubgradientMachine, state: dict[str, Any], context: Context) -> Step:
+    def step(self, machine: SubgradientMachine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass over the examples."""
         n = context.n_examples
         calls, begin, left = 0, time.perf_counter(), context.seconds_left
         if state["eta"] is None:
-            state["eta"], calls = self._first_step(engine, context)
+            state["eta"], calls = self._first_step(machine, context)
         if left is not None:
             left = max(left - (time.perf_counter() - begin), 0.0)
-        options = self._options(engine, state["eta"], n)
-        result = engine.primal.subgradient_pass(
+        options = self._options(machine, state["eta"], n)
+        result = machine.primal.subgradient_pass(
             context.order(self.permute), options, float(state["done"]), left
         )
         state["done"] += result.oracle_calls
         calls += result.oracle_calls
-        averages = self.average and isinstance(engine.regularizer, L2)
+        averages = self.average and isinstance(machine.regularizer, L2)
         if averages:
-            engine.take_average()
+            machine.take_average()
         if result.interrupted:
             return Step("exact", PassTotals(math.nan, 0.0, calls, interrupted=True))
         state["passes"] += 1
-        gain = engine.take_plane(result.loss, 2 / (state["passes"] + 1))
+        gain = machine.take_plane(result.loss, 2 / (state["passes"] + 1))
         # The hinges were met while w moved: an estimate, which the driver confirms if it is small.
-        primal = engine.regularizer.penalty(engine.weights) + engine.C * result.hinge
-        return Step("exact", PassTotals(primal - engine.bound, gain, calls))
+        primal = machine.regularizer.penalty(machine.weights) + machine.C * result.hinge
+        return Step("exact", PassTotals(primal - machine.bound, gain, calls))
 
     def _options(
-        self, engine: SubgradientMachine, eta: float, n: int, average: bool = True
+        self, machine: SubgradientMachine, eta: float, n: int, average: bool = True
     ) -> SubgradientOptions:
-        if isinstance(engine.regularizer, L1Ball):
+        if isinstance(machine.regularizer, L1Ball):
             each = self.project == "example"
-            return SubgradientOptions(eta=eta, radius=engine.regularizer.radius, each=each)
-        lambda_ = 1 / (n * engine.C)
+            return SubgradientOptions(eta=eta, radius=machine.regularizer.radius, each=each)
+        lambda_ = 1 / (n * machine.C)
         return SubgradientOptions(lambda_=lambda_, eta=eta, average=average and self.average)
 
     #: Steps that are tried: η₀ times these, the best of them then times two and by two.
@@ -200,7 +199,7 @@ class Subgradient(PrimalSolver):
     #: Where time is limited, the search may take this share of what is left.
     SHARE: ClassVar[float] = 0.25
 
-    def _first_step(self, engine: SubgradientMachine, context: Context) -> tuple[float, int]:
+    def _first_step(self, machine: SubgradientMachine, context: Context) -> tuple[float, int]:
         """Return η₀, and the oracle calls that finding it took.
 
         With a time limit it is the best of those that there was time for, from the middle of the
@@ -208,15 +207,15 @@ class Subgradient(PrimalSolver):
         """
         n = context.n_examples
         # 1/λ is the largest that makes sense with decay.
-        ball = isinstance(engine.regularizer, L1Ball)
-        most = 16.0 if ball else n * engine.C
+        ball = isinstance(machine.regularizer, L1Ball)
+        most = 16.0 if ball else n * machine.C
         if self.step_size == "pegasos":
             return most, 0
         if not isinstance(self.step_size, str):
             return (self.step_size if ball else min(self.step_size, most)), 0
         whole = ball and self.project == "pass"
         sample = context.rng.permutation(n)[: n if whole else self.sample].astype(np.uint32)
-        before = engine.primal.weights.copy()
+        before = machine.primal.weights.copy()
         calls = 0
         left = math.inf if context.seconds_left is None else self.SHARE * context.seconds_left
         end = time.perf_counter() + left
@@ -227,16 +226,16 @@ class Subgradient(PrimalSolver):
             begin = time.perf_counter()
             if eta in costs or eta > most or begin > end:
                 return costs.get(eta, math.inf)
-            engine.write(before)
-            options = self._options(engine, eta, n, average=False)
+            machine.write(before)
+            options = self._options(machine, eta, n, average=False)
             limit = None if math.isinf(end) else max(end - begin, 0.0)
-            calls += engine.primal.subgradient_pass(sample, options, 0.0, limit).oracle_calls
+            calls += machine.primal.subgradient_pass(sample, options, 0.0, limit).oracle_calls
             now = time.perf_counter()
             if now + (now - begin) > end:  # a look takes as long as the steps took
                 return math.inf
             calls += len(sample)
-            loss = engine.primal.hinge_of(sample).hinge * n / len(sample)
-            costs[eta] = engine.regularizer.penalty(engine.primal.weights) + engine.C * loss
+            loss = machine.primal.hinge_of(sample).hinge * n / len(sample)
+            costs[eta] = machine.regularizer.penalty(machine.primal.weights) + machine.C * loss
             return costs[eta]
 
         try:
@@ -247,7 +246,7 @@ class Subgradient(PrimalSolver):
             eta = min(grid, key=cost)
             eta = min((eta, 2 * eta, eta / 2), key=cost)
         finally:
-            engine.write(before)
+            machine.write(before)
         # C is how far one example can move w in the dual, where its multipliers sum to 1.
-        safe = grid[middle] if ball else min(engine.C, most)
+        safe = grid[middle] if ball else min(machine.C, most)
         return (eta if costs else safe), calls

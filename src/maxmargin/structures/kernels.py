@@ -12,8 +12,6 @@ they are needed and keeps those used last, in a bounded number of bytes.
 from __future__ import annotations
 
 import functools
-import math
-import numbers
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _native
+from maxmargin.checks import is_number, is_whole
 from maxmargin.errors import NotCompatibleError, StructureError
 from maxmargin.features import EncodedBatch
 from maxmargin.structures.chain_layout import ChainLayout, ChainWeights, Floats
@@ -82,17 +81,15 @@ class Kernel:
                 f"kernel must be one of {', '.join(map(repr, KINDS))}, a function of two matrices "
                 f"or a Kernel; got {self.kind!r}"
             )
-        degree: object = self.degree
-        whole = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
-        if not whole or not 1 <= self.degree <= 1000:
+        if not is_whole(self.degree, 1) or self.degree > 1000:
             raise ValueError(f"degree must be a whole number from 1 to 1000, got {self.degree!r}")
-        if self.gamma not in ("scale", "auto") and not _is_number(self.gamma, above=0.0):
+        if self.gamma not in ("scale", "auto") and not is_number(self.gamma, above=0.0):
             raise ValueError(
                 f'gamma must be "scale", "auto" or a positive number, got {self.gamma!r}'
             )
-        if not _is_number(self.coef0):
+        if not is_number(self.coef0):
             raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}")
-        if not _is_number(self.cache_mb, above=0.0):
+        if not is_number(self.cache_mb, above=0.0):
             raise ValueError(f"cache_mb must be a positive number, got {self.cache_mb!r}")
         if (self.kind == "precomputed") != (self.matrix is not None):
             raise ValueError(
@@ -441,11 +438,6 @@ def _places(tokens: EncodedBatch) -> NDArray[np.uint32]:
 
 
 # --- small helpers -------------------------------------------------------------------------------
-
-
-def _is_number(value: Any, above: float = -math.inf) -> bool:
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return real and above < float(value) < math.inf
 
 
 def _own_features(

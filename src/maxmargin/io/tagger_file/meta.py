@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from maxmargin.io.header_values import plain_value
 
 if TYPE_CHECKING:
-    from maxmargin.solvers.base import Certificate
+    from maxmargin.solvers.certificate import Certificate
 
 __all__ = ["NOT_KEPT", "training_meta"]
 

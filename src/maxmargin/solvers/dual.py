@@ -1,0 +1,79 @@
+"""What dual solvers move: the native dual engine, as the driver sees it.
+
+The passes, w and the certificates are native (``native/engine.hpp``). What is here joins the engine
+with its problem: the fixed linear term that the problem may carry, and the check of hard margins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin._native import Engine, Link, Problem
+from maxmargin.solvers.history import PassRecord
+from maxmargin.solvers.separable import check_separable
+
+__all__ = ["DualMachine"]
+
+
+class DualMachine(Engine):
+    """The dual engine of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training problem. Its ``linear_term`` u₀, if it has one, is part of the objective.
+    C : float
+        Weight of the loss.
+    single : bool
+        Whether weights are 4-byte.
+    factored : bool
+        Whether blocks may be kept as products of independent parts.
+    link : Link
+        How w follows from u.
+    nu : float
+        Cost-to-move of β.
+    slack, rescale : str
+        The formulation of the margin.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        C: float,
+        *,
+        single: bool = True,
+        factored: bool = True,
+        link: Link | None = None,
+        nu: float = 0.0,
+        slack: str = "linear",
+        rescale: str = "margin",
+    ) -> None:
+        super().__init__(
+            problem,
+            C,
+            single=single,
+            factored=factored,
+            link=Link() if link is None else link,
+            nu=nu,
+            slack=slack,
+            rescale=rescale,
+        )
+        self.problem = problem
+        self.take_linear_term()
+
+    def take_linear_term(self) -> None:
+        """Make the problem's present linear term that of the objective; multipliers stay."""
+        term = self.problem.linear_term
+        if term is None:
+            if self.fixed is not None:
+                self.set_fixed(None)
+            return
+        narrowed = np.array(term, dtype=self.weights.dtype)
+        if not np.array_equal(narrowed, self.fixed):  # the same again would change u by rounding
+            self.set_fixed(narrowed)
+
+    def after_pass(self, record: PassRecord, seconds: float | None) -> None:
+        """Raise a `NotSeparableError` if hard margins were asked for and no w has them."""
+        slack, _ = self.formulation
+        if slack == "hard":
+            check_separable(self, record, seconds)

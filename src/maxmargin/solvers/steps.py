@@ -1,0 +1,123 @@
+"""What a solver knows when it makes a pass, and what it reports of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+__all__ = ["Context", "PassTotals", "Step", "Totals"]
+
+
+@dataclass
+class Context:
+    """What a solver may know of the run while it steps.
+
+    Attributes
+    ----------
+    n_examples : int
+        Number of examples.
+    rng : numpy.random.Generator
+        The run's only source of randomness.
+    threads : int
+        Threads for passes at a fixed w.
+    gap : float
+        The relative gap asked for, or the rounding of the weights if that is more.
+    slow_oracle : bool
+        The oracle is a user's Python code: cached passes are nearly free in comparison.
+    warm : bool
+        The machine comes from an earlier run, for another objective perhaps.
+    seconds_left : float or None
+        Time budget of the pass that is about to begin.
+    dual : float
+        Dual objective, from the gains of all passes.
+    """
+
+    n_examples: int
+    rng: np.random.Generator
+    threads: int = 1
+    gap: float = 0.01
+    slow_oracle: bool = False
+    warm: bool = False
+    seconds_left: float | None = None
+    dual: float = 0.0
+
+    def order(self, permute: bool = True) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        """Order in which a pass visits the examples."""
+        if permute:
+            return self.rng.permutation(self.n_examples).astype(np.uint32)
+        return np.arange(self.n_examples, dtype=np.uint32)
+
+
+class Totals(Protocol):
+    """What the driver reads of a pass; the engine's own `PassResult` has more."""
+
+    @property
+    def gap(self) -> float:
+        """Primal minus dual, or an estimate of it."""
+
+    @property
+    def gain(self) -> float:
+        """Increase of the dual."""
+
+    @property
+    def oracle_calls(self) -> int:
+        """Oracle calls of this pass."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the pass was cut short."""
+
+
+@dataclass(frozen=True)
+class PassTotals:
+    """The totals of a pass that was not the dual engine's.
+
+    Attributes
+    ----------
+    gap : float
+        Primal minus dual at the end of the pass, or an estimate of it.
+    gain : float
+        Increase of the dual bound.
+    oracle_calls : int
+        Oracle calls of this pass.
+    interrupted : bool
+        The pass was cut short.
+    """
+
+    gap: float
+    gain: float
+    oracle_calls: int
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a solver reports of one pass.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of pass, as in `PassRecord`.
+    result : Totals
+        What was counted.
+    finished : bool
+        The solver's own stopping rule holds.
+    reason : str
+        Which one, in words.
+    stuck : bool
+        The pass could not move although there was something left to do.
+    """
+
+    kind: str
+    result: Totals
+    finished: bool = False
+    reason: str = ""
+    stuck: bool = False
+
+    @property
+    def exact_gap(self) -> float:
+        """P - D at one w, if this pass stayed at one w; else NaN."""
+        return self.result.gap if self.kind == "collect" else math.nan
