@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: Pages that have no programs in Python; every other page of docs/ is executed.
-PROSE = {"docs/architecture.md", "docs/benchmarks.md", "docs/errata.md"}
+PROSE = {"docs/benchmarks.md", "docs/errata.md"}
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
 
 #: Pages with commands in blocks without a language, and how many each has.
@@ -37,6 +37,7 @@ Rome NNP B-NP
 . . O
 """
 
+CPP = re.compile(r"^ *```cpp\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXACT = re.compile(r"  # -> (.*)$")
@@ -70,7 +71,7 @@ def expectations(block: str) -> list[tuple[str, str | About]]:
 
 def run_block(path: Path, first_line: int, block: str, scope: dict[str, object]) -> list[str]:
     # Line numbers in tracebacks are those of the document.
-    code = compile("\n" * (first_line - 1) + block, str(path), "exec")
+    code = compile("\n" * (first_line - 1) + block, str(path), "exec", dont_inherit=True)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(code, scope)
     return printed.getvalue().splitlines()
@@ -108,6 +109,17 @@ def test_programs_of_a_document(name: str) -> None:
                 assert number is not None, f"{name}: {line.strip()} printed {got!r}"
                 off = abs(float(number.group()) - wanted.value)
                 assert off <= wanted.tolerance, f"{name}: {line.strip()} printed {got!r}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_quotations_of_native_code(name: str) -> None:
+    """A block of C++ names its file and has lines of it in their order; dots stand for others."""
+    for block in CPP.findall((ROOT / name).read_text(encoding="utf-8")):
+        first, *lines = (line.strip() for line in block.strip().splitlines())
+        source = iter((ROOT / first.removeprefix("// ")).read_text(encoding="utf-8").splitlines())
+        for line in lines:
+            found = line == "..." or any(line == there.strip() for there in source)
+            assert found, f"{name} quotes what is not in {first}, or not there: {line}"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
