@@ -7,6 +7,7 @@ optima can be computed without the library. `native_problems` makes the problems
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import os
 import signal
@@ -87,6 +88,7 @@ class Instance:
         """Return ½‖w‖² + C Σ_i s_i ξ_i."""
         return 0.5 * w @ w + C * self.hinge(w)
 
+    @functools.cache  # noqa: B019
     def optimum(self, C=1.0):
         """Return the least primal, by an independent solver; weights of examples must be ones."""
         assert (self.share == 1).all()
