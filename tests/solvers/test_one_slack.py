@@ -15,7 +15,7 @@ import pytest
 
 import maxmargin
 import qp_reference
-from kit import Instance, Lazy, Pressed
+from kit import Instance, Lazy, Pressed, quietly
 from maxmargin import OneSlack, SequenceTagger, StructuralSVM
 from maxmargin.errors import ConvergenceWarning, ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import L1, ElasticNet
@@ -76,9 +76,7 @@ MAKERS = {
 
 def run(instance, solver=None, **options):
     options = {"C": 1.0, "dtype": "float64", "gap": 1e-7, "max_passes": 500, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(instance.problem, solver or OneSlack(cuts=3), **options)
+    return quietly(instance.problem, solver or OneSlack(cuts=3), **options)
 
 
 def check(instance, result, C=1.0, tolerance=1e-6):
@@ -353,9 +351,7 @@ def interrupted(stabilize):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     structure, X, Y = flat_problem(np.random.default_rng(0), n=10)
     solver, options = OneSlack(cuts=2, stabilize=stabilize), {"C": 1.0, "gap": 0.0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        two = solve(native_python_problem(structure, X, Y), solver, max_passes=2, **options)
+    two = quietly(native_python_problem(structure, X, Y), solver, max_passes=2, **options)
     pressed = two.history[-1].oracle_calls + 5
     problem = native_python_problem(Pressed(structure.cost, 3, at=pressed), X, Y)
     said = io.StringIO()

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 
 import kit
 import qp_reference
-from kit import Lazy, Pressed
+from kit import Lazy, Pressed, quietly
 from maxmargin import SequenceTagger, _native
 from maxmargin.errors import ConvergenceWarning, ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import L1, L2, L1Ball
@@ -96,9 +96,7 @@ KINDS = [(n, d) for n in MAKERS for d in DTYPES if (n, d) != ("flat", "float32")
 
 def run(instance, solver=None, **options):
     options = {"C": 1.0, "regularizer": BALL, "gap": 0.0, "random_state": 0, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(instance.problem, solver or Subgradient(), **options)
+    return quietly(instance.problem, solver or Subgradient(), **options)
 
 
 def check(instance, result, C, regularizer, optimum, *, within):
