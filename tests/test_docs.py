@@ -146,14 +146,24 @@ def test_commands_of_a_document(name: str, files: Path) -> None:
         assert done.returncode == 0, f"{name}: {command}: {done.stderr}"
 
 
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
 @pytest.mark.parametrize(
     "path", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")), ids=lambda p: p.name
 )
 def test_links_between_documents(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-        if "://" not in target:
-            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+        if "://" in target:
+            continue
+        there = path.parent / target if target else path
+        assert there.exists(), f"{path.name} links to {target}"
+        if anchor:
+            assert anchor in anchors(there), f"{path.name} links to {target}#{anchor}"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,7 +109,7 @@ def python():
     return Kind("sentences", problem, planes("sentences"))
 
 
-def listed():
+def listed(dtype="float64"):
     origin, features, loss, counts = case("sentences"), [], [], []
     structure = origin.reference
     for x, y in zip(origin.X, origin.Y, strict=True):
@@ -124,7 +126,7 @@ def listed():
         values=rows[rows != 0],
         loss=np.array(loss),
     )
-    return Kind("sentences", problem, planes("sentences"))
+    return Kind("sentences", problem, planes("sentences"), dtype=dtype)
 
 
 def kernel():
@@ -158,7 +160,8 @@ KINDS = {
     "chain float64": chain,
     "one token": functools.partial(chain, "words"),
     "python": python,
-    "listed": listed,
+    "listed float32": functools.partial(listed, "float32"),
+    "listed float64": listed,
     "kernel chain": kernel,
     # A native multiclass problem joins here: "multiclass": multiclass (data="words").
 }
@@ -287,6 +290,24 @@ def test_every_solver_and_regulariser_has_joined():
     assert {type(r).__name__ for r in REGULARIZERS.values()} - {"NonNegative"} == (
         set(regularizers.__all__) - known
     )
+
+
+def test_the_page_about_formulations_says_the_same():
+    page = (Path(__file__).parents[1] / "docs" / "formulations.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \| ([^|]*) \|$", page, re.MULTILINE)
+    formulations = {"all": ALL, "linear, all": LINEAR, "linear, margin": PLAIN}
+    penalties = {
+        "L2": {"l2"},
+        "elastic net": {"elastic net"},
+        "others with a link": {"own link"},
+        "L1 ball": {"l1 ball"},
+        "L1": {"l1", "l1, not negative"},
+        "L1 without negative weights": {"l1, not negative"},
+    }
+    assert {
+        name: (formulations[pairs], set().union(*(penalties[r] for r in those.split(", "))))
+        for name, pairs, those in rows
+    } == DOES
 
 
 def test_the_objectives_are_not_trivial():
