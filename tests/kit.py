@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import itertools
 import os
 import signal
@@ -19,7 +20,8 @@ import numpy as np
 import qp_reference
 from maxmargin import _native
 from maxmargin.errors import ConvergenceWarning
-from maxmargin.solvers import solve
+from maxmargin.solvers import SDM, solve
+from maxmargin.solvers.base import PassTotals, Step
 from maxmargin.structures.base import Structure
 from native_problems import Flat, native_python_problem
 from qp_reference import Planes, list_planes
@@ -102,6 +104,11 @@ def slacks(planes, w):
     return xi
 
 
+def soft(u, rho1, rho2):
+    """Return u moved towards zero by rho1 and divided by rho2: the link of the elastic net."""
+    return np.sign(u) * np.maximum(np.abs(u) - rho1, 0) / rho2
+
+
 def formulated(planes, slack, rescale):
     """The table at the top of native/formulation.hpp: ξ_i >= h - w.Δh for every output."""
     g = np.sqrt(planes.loss) if slack == "quadratic" else planes.loss
@@ -159,6 +166,13 @@ class Pressed(Flat):
 # --- runs ---
 
 
+class Idle(SDM):
+    """A solver whose time is always up before it does anything."""
+
+    def step(self, engine, state, context):
+        return Step("exact", PassTotals(float("nan"), 0.0, 0, interrupted=True))
+
+
 def quietly(problem, solver, **options):
     """Train; it is no warning if the run ends before the gap is reached."""
     with warnings.catch_warnings():
@@ -194,3 +208,27 @@ def assert_same_run(first, second):
     assert without_seconds(first.history) == without_seconds(second.history)
     assert first.certificate == second.certificate
     assert (first.converged, first.stop_reason) == (second.converged, second.stop_reason)
+
+
+# --- objects that users might hand over ---
+
+
+class BoomError(Exception):
+    """What a user's object raises."""
+
+
+class NoRepr:
+    """An object that cannot be shown."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __repr__(self):
+        raise self.error
+
+
+class Standard:
+    """Standard input or output, as far as bytes are read from it or written to it."""
+
+    def __init__(self, data=b""):
+        self.buffer = io.BytesIO(data)

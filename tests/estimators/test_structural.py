@@ -16,9 +16,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import kit
 import qp_reference
+from kit import Idle
 from maxmargin import L2, SDM, Chain, ElasticNet, StructuralSVM, memory
 from maxmargin.errors import NotCompatibleError, NothingLearnedError, StructureError
-from maxmargin.solvers.base import PassTotals, Step
 
 K, D = 3, 2
 
@@ -197,13 +197,6 @@ def test_interrupt_keeps_the_model(capsys):
     assert "interrupted" in capsys.readouterr().err
     assert model.certificate_.dual <= model.certificate_.primal
     assert model.score(X, Y) > -0.4
-
-
-class Idle(SDM):
-    """A solver whose time is always up before it does anything."""
-
-    def step(self, engine, state, context):
-        return Step("exact", PassTotals(float("nan"), 0.0, 0, interrupted=True))
 
 
 @pytest.mark.parametrize("warm_start", [False, True])

@@ -14,7 +14,7 @@ import pytest
 
 import kit
 import qp_reference
-from kit import Watcher, formulated, slacks
+from kit import Watcher, formulated, slacks, soft
 from maxmargin import ElasticNet, StructuralSVM, Structure
 from maxmargin._native import Engine, PassOptions, Primal
 from maxmargin.errors import NotCompatibleError, NotSeparableError
@@ -67,10 +67,6 @@ def primal_at(planes, w, C, slack, net=(0.0, 1.0)):
     if slack == "hard":
         return penalty if xi.max() <= 1e-12 else math.inf
     return float(penalty + C @ (xi if slack == "linear" else 0.5 * xi**2))
-
-
-def soft(u, rho1, rho2):
-    return np.sign(u) * np.maximum(np.abs(u) - rho1, 0) / rho2
 
 
 def optimum(planes, C, slack, net=(0.0, 1.0)):

@@ -12,7 +12,7 @@ import pytest
 
 import kit
 import qp_reference
-from kit import Watcher, assert_same_run
+from kit import Watcher, assert_same_run, soft
 from maxmargin import ElasticNet, SequenceTagger, StructuralSVM
 from maxmargin._native import Engine, PassOptions
 from maxmargin.errors import ModelFormatError, NotCompatibleError
@@ -49,10 +49,6 @@ quietly = functools.partial(
 def exact(schedule, **changes):
     """A SAP that stops on nothing but the gap."""
     return SAP(schedule, **{"theta": 0.0, "theta_inner": 1e-10, **changes})
-
-
-def soft(u, rho1, rho2):
-    return np.sign(u) * np.maximum(np.abs(u) - rho1, 0) / rho2
 
 
 # --- an independent solver ---
