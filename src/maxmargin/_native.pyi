@@ -544,6 +544,26 @@ class Primal:
     @property
     def plane(self) -> Any: ...
 
+class MulticlassProblem(Problem):
+    def __init__(
+        self,
+        n_classes: int,
+        n_sparse: int,
+        labels: NDArray[numpy.int32],
+        indptr: NDArray[numpy.int64] | None = None,
+        indices: NDArray[numpy.uint32] | None = None,
+        values: NDArray[numpy.float32] | None = None,
+        values64: NDArray[numpy.float64] | None = None,
+        dense32: NDArray[numpy.float32] | None = None,
+        dense64: NDArray[numpy.float64] | None = None,
+        cost: NDArray[numpy.float64] | None = None,
+        example_weight: NDArray[numpy.float64] | None = None,
+    ) -> None: ...
+    @overload
+    def scores(self, weights: NDArray[numpy.float32]) -> F64: ...
+    @overload
+    def scores(self, weights: NDArray[numpy.float64]) -> F64: ...
+
 class ListedProblem(Problem):
     def __init__(
         self,
