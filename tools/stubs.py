@@ -61,7 +61,17 @@ class Rewriter:
 
     def __init__(self, types: dict[str, dict[str, str]]) -> None:
         self.parameters, self.returns = types["parameters"], types["returns"]
+        self.attributes = types["attributes"]
         self.used: set[tuple[str, str]] = set()
+
+    def attribute(self, node: ast.AnnAssign, place: str) -> None:
+        """Rewrite the type of a constant or of a class attribute."""
+        name = f"{place}{ast.unparse(node.target)}"
+        if name in self.attributes:
+            node.annotation = expression(self.attributes[name])
+            self.used.add(("attributes", name))
+        else:
+            node.annotation = Plain().visit(node.annotation)
 
     def function(self, node: ast.FunctionDef, place: str) -> None:
         """Rewrite the annotations of a function; ``place`` is "Class." or nothing."""
@@ -84,15 +94,20 @@ class Rewriter:
 
     def module(self, tree: ast.Module) -> None:
         """Rewrite everything in place."""
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef):
-                self.function(node, "")
-            elif isinstance(node, ast.ClassDef):
-                for member in node.body:
-                    if isinstance(member, ast.FunctionDef):
-                        self.function(member, f"{node.name}.")
-        wanted = {("parameters", key) for key in self.parameters}
-        wanted |= {("returns", key) for key in self.returns}
+        places: list[tuple[str, list[ast.stmt]]] = [("", tree.body)]
+        places += [(f"{c.name}.", c.body) for c in tree.body if isinstance(c, ast.ClassDef)]
+        for place, body in places:
+            for node in body:
+                if isinstance(node, ast.FunctionDef):
+                    self.function(node, place)
+                elif isinstance(node, ast.AnnAssign):
+                    self.attribute(node, place)
+        tables = {
+            "attributes": self.attributes,
+            "parameters": self.parameters,
+            "returns": self.returns,
+        }
+        wanted = {(table, key) for table, keys in tables.items() for key in keys}
         if idle := sorted(wanted - self.used):
             names = ", ".join(f"[{table}] {key!r}" for table, key in idle)
             raise SystemExit(f"{TYPES.name}: entries that match nothing in {MODULE}: {names}")

@@ -13,7 +13,7 @@ import stubs
 
 def rewritten(source: str, **types: dict[str, str]) -> str:
     tree = ast.parse(source)
-    stubs.Rewriter({"parameters": {}, "returns": {}} | types).module(tree)
+    stubs.Rewriter({"attributes": {}, "parameters": {}, "returns": {}} | types).module(tree)
     return ast.unparse(tree)
 
 
@@ -28,6 +28,11 @@ def test_types_that_the_bindings_do_not_tell():
     told = rewritten(source, parameters={"A.f.state": "dict[str, int]"}, returns={"A.f": "int"})
     assert "def f(self, state: dict[str, int]) -> int" in told
     assert "def g(self) -> Any" in told
+
+
+def test_types_of_attributes():
+    told = rewritten("n: int = 3\nclass A:\n    b: None = None", attributes={"A.b": "int | None"})
+    assert told.splitlines() == ["n: int = 3", "", "class A:", "    b: int | None = None"]
 
 
 def test_an_entry_that_matches_nothing():
