@@ -27,7 +27,7 @@ SANITIZED_BUILD := -C build-dir=build/sanitize -C cmake.build-type=Debug \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast sanitize sanitize-tests fuzz bench lint build install clean
+.PHONY: help demo test test-fast sanitize sanitize-tests fuzz bench lint stubs build install clean
 
 help: ## what the targets do
 	@echo "maxmargin: large-margin learning of structured outputs"
@@ -64,9 +64,13 @@ bench: $(INSTALLED) ## the measured claims of the README; the peers take half an
 	$(BIN)/python benchmarks/ner_formulations.py --data "$(DATA)"
 	$(BIN)/python benchmarks/peers.py --data "$(DATA)" --write docs/benchmarks.md
 
-lint: $(INSTALLED) ## ruff and mypy
+lint: $(INSTALLED) ## ruff, mypy, and whether the types of the native module are up to date
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python tools/stubs.py --check
+
+stubs: $(INSTALLED) ## write src/maxmargin/_native.pyi from the native module
+	$(BIN)/python tools/stubs.py
 
 build: $(TOOLS) ## a wheel and a source archive in dist/
 	$(PIP) install build

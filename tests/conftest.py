@@ -46,6 +46,7 @@ LONG = {
     "structures/test_kernels.py",
     "tests/test_compare.py",
     "tests/test_compare_plot.py",
+    "tests/test_matrix.py",
     "tools/test_fuzz.py",
 }
 

@@ -54,10 +54,15 @@ def solve(structure, X, Y, C=1.0, *, slack="linear", n_features=None, tolerance=
 
     `structure` must offer outputs(x); `tolerance` is on (primal - dual) / max(1, |primal|).
     """
+    planes = list_planes(structure, X, Y, n_features)
+    return solve_planes(planes, C, slack=slack, tolerance=tolerance)
+
+
+def solve_planes(planes, C=1.0, *, slack="linear", tolerance=1e-8):
+    """Return the optimum over planes that are listed already."""
     if slack not in FORMULATIONS:
         raise ValueError(f"slack is {slack!r}; expected one of {sorted(FORMULATIONS)}")
     formulate, certify = FORMULATIONS[slack]
-    planes = list_planes(structure, X, Y, n_features)
     iterates = interior_point(formulate(planes, C))
     solution = best_solution(certify(planes, C, z) for z in iterates)
     gap = relative_gap(solution)

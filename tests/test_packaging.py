@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -112,3 +113,16 @@ def test_package_imports_from_anywhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [".ci/run"])
 def test_scripts_are_executable(name: str) -> None:
     assert (ROOT / name).stat().st_mode & 0o111
+
+
+def test_what_tests_may_lack_is_installed_for_them():
+    """Nothing is skipped where the package was installed with its development tools."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    told = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    for extra in ("dev", "report", "test"):  # the first names the others
+        told += project["project"]["optional-dependencies"][extra]
+    installed = {re.match(r"[\w-]+", requirement).group() for requirement in told}
+    modules = {"sklearn": "scikit-learn"}
+    for path in (ROOT / "tests").rglob("*.py"):
+        for name in re.findall(r"importorskip\(\"(\w+)", path.read_text(encoding="utf-8")):
+            assert modules.get(name, name) in installed, f"{path.name} needs {name}"

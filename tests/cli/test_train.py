@@ -29,12 +29,12 @@ from cli_files import (
     text,
     write,
 )
+from kit import Idle
 from maxmargin.cli.main import main
 from maxmargin.cli.progress import Progress
 from maxmargin.io.tagger_file import load_tagger
 from maxmargin.selection import Validation
-from maxmargin.solvers import SDM, SOLVERS
-from maxmargin.solvers.steps import PassTotals, Step
+from maxmargin.solvers import SOLVERS
 
 TRAIN, VALID = sentences(), sentences(9, seed=2)
 KEYS = {
@@ -378,13 +378,6 @@ def test_the_figures_of_the_last_line_agree(capsys, data, model, options):
     out = run(capsys, "train", data, "-m", model, *options)
     share, gap = re.search(r"within ([\d.e-]+) % .*; gap ([\d.e-]+) <= 0.01\)", out).groups()
     assert float(share) / 100 == pytest.approx(float(gap), rel=1e-2)
-
-
-class Idle(SDM):
-    """A solver whose time is always up before it does anything."""
-
-    def step(self, engine, state, context):
-        return Step("exact", PassTotals(float("nan"), 0.0, 0, interrupted=True))
 
 
 @pytest.mark.parametrize("command", [

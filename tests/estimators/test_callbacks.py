@@ -15,7 +15,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from maxmargin import SDM, Chain, SequenceTagger, StructuralSVM, Structure
+from kit import Classes
+from maxmargin import SDM, Chain, SequenceTagger, StructuralSVM
 from maxmargin._native import Engine
 from maxmargin.estimators import structural
 from maxmargin.solvers.driver import PassObserver
@@ -34,19 +35,6 @@ def corpus(n=60, seed=0):
 
 X, y = corpus()
 OPTIONS = {"C": 1.0, "gap": 1e-3, "random_state": 0}
-
-
-class Classes(Structure):
-    """Three classes, by brute force."""
-
-    def joint_feature(self, x, y):
-        return np.kron(np.eye(3)[y], x)
-
-    def loss(self, y, y_hat):
-        return float(y != y_hat)
-
-    def outputs(self, x):
-        return range(3)
 
 
 class Quiet:

@@ -14,28 +14,23 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+import kit
 import qp_reference
-from maxmargin import L2, SDM, Chain, ElasticNet, StructuralSVM, Structure, memory
+from kit import Idle
+from maxmargin import L2, SDM, Chain, ElasticNet, StructuralSVM, memory
 from maxmargin.errors import NotCompatibleError, NothingLearnedError, StructureError
-from maxmargin.solvers.steps import PassTotals, Step
 
 K, D = 3, 2
 
 
-class Classes(Structure):
-    """Multiclass, by brute force."""
+class Classes(kit.Classes):
+    """Three classes; errors have a cost."""
 
     def __init__(self, cost=1.0):
         self.cost = cost
 
-    def joint_feature(self, x, y):
-        return np.kron(np.eye(K)[y], x)
-
     def loss(self, y, y_hat):
         return self.cost * float(y != y_hat)
-
-    def outputs(self, x):
-        return range(K)
 
 
 class Prepared(Classes):
@@ -144,7 +139,7 @@ def test_structure_is_never_changed():
 def test_duck_typed_structure():
     class Duck:
         joint_feature, loss, outputs = Classes.joint_feature, Classes.loss, Classes.outputs
-        cost = 1.0
+        n_classes, cost = K, 1.0
 
     model = fitted(structure=Duck())
     assert model.predict(X) == fitted().predict(X)
@@ -202,13 +197,6 @@ def test_interrupt_keeps_the_model(capsys):
     assert "interrupted" in capsys.readouterr().err
     assert model.certificate_.dual <= model.certificate_.primal
     assert model.score(X, Y) > -0.4
-
-
-class Idle(SDM):
-    """A solver whose time is always up before it does anything."""
-
-    def step(self, engine, state, context):
-        return Step("exact", PassTotals(float("nan"), 0.0, 0, interrupted=True))
 
 
 @pytest.mark.parametrize("warm_start", [False, True])

@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
+from kit import BoomError, NoRepr
 from maxmargin._native import Vocabulary, checksum, encode_tokens
 from maxmargin.features import (
     EncodedBatch,
@@ -733,10 +734,6 @@ def test_full_vocabulary():
 # --- objects that misbehave -------------------------------------------------------------------
 
 
-class BoomError(Exception):
-    pass
-
-
 class Raises:
     def __init__(self, error, n=0):
         self.error, self.n = error, n
@@ -746,14 +743,6 @@ class Raises:
 
     def __iter__(self):
         yield from ["a"] * self.n
-        raise self.error
-
-
-class NoRepr:
-    def __init__(self, error):
-        self.error = error
-
-    def __repr__(self):
         raise self.error
 
 

@@ -10,16 +10,12 @@ import sys
 
 import pytest
 
+from kit import Standard
 from maxmargin.errors import FileFormatError
 from maxmargin.io.columns import parse_columns, read_columns
 
 TEXT = "the\tDT\nGröße\tNN\n\n日本\tNNP\n".encode()
 ROWS = [[["the", "DT"], ["Größe", "NN"]], [["日本", "NNP"]]]
-
-
-class Standard:
-    def __init__(self, data=b""):
-        self.buffer = io.BytesIO(data)
 
 
 @pytest.mark.parametrize("data", [TEXT, gzip.compress(TEXT)], ids=["plain", "gzip"])

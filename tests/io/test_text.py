@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit import Standard
 from maxmargin.errors import FileFormatError
 from maxmargin.io import text as text_module
 from maxmargin.io.columns import read_columns
@@ -117,11 +118,6 @@ def test_permission(tmp_path):
     path.chmod(0)
     with pytest.raises(PermissionError):
         read_bytes(path)
-
-
-class Standard:
-    def __init__(self, data=b""):
-        self.buffer = io.BytesIO(data)
 
 
 @pytest.mark.parametrize("data", [TEXT, gzip.compress(TEXT)], ids=["plain", "gzip"])

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kit import BoomError, NoRepr
 from maxmargin._native import Columns
 
 BOM = "\ufeff"
@@ -489,10 +490,6 @@ def test_none_as_rows():
 # --- objects that misbehave -----------------------------------------------------------------------
 
 
-class BoomError(Exception):
-    pass
-
-
 class Hostile:
     """A collection that does something when it is asked how long it is, or for its items."""
 
@@ -537,14 +534,6 @@ def test_lists_that_change_while_they_are_read():
     sequence.append(Hostile(["b"], on_iter=lambda: sequence.append("c")))
     table = Columns.from_rows([sequence])
     assert table.rows(0, [0]) == [["a"], ["b"], ["c"]]
-
-
-class NoRepr:
-    def __init__(self, error):
-        self.error = error
-
-    def __repr__(self):
-        raise self.error
 
 
 def test_a_cell_without_a_repr():

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from maxmargin import _native
+import kit
 from maxmargin._native import Primal, SubgradientOptions
 from maxmargin.errors import StructureError
 from native_problems import (
@@ -25,68 +25,34 @@ from native_problems import (
     random_case,
     run_isolated,
 )
-from qp_reference import Planes, list_planes
+from qp_reference import list_planes
 
 PRECISIONS = [pytest.param(True, id="float32"), pytest.param(False, id="float64")]
 LENGTHS = (3, 1, 4, 2, 3, 4, 2)
 WEIGHTS = np.array([0.5, 3.0, 1.0, 0.0, 2.25, 0.01, 1.5])
 
 
-@dataclasses.dataclass
-class Instance:
-    """A problem, and every output of every example written down.
+class Instance(kit.Instance):
+    """With what is moved for it.
 
     Features and costs are random numbers, so that no two outputs have the same F, even at w = 0.
     """
 
-    problem: _native.Problem
-    planes: Planes
-    share: np.ndarray  # the example weights
-    pad: object  # weights of the reference's layout -> native ones
-    unpad: object
-
-    @property
-    def n(self):
-        return self.planes.n_examples
-
-    @property
-    def d(self):
-        return self.planes.delta.shape[1]
-
     def primal(self, single=False, w=None):
         primal = Primal(self.problem, single)
         if w is not None:
-            write(primal, self.pad(w, single))
+            write(primal, self.padded(w, single))
         return primal
-
-    def oracle(self, i, w):
-        """Return (F, Δf, loss) of the most violated output, or zeros for the truth."""
-        own = np.flatnonzero(self.planes.example == i)
-        F = self.planes.loss[own] - self.planes.delta[own] @ w
-        if F.max() <= 0:
-            return 0.0, np.zeros(self.d), 0.0
-        best = own[F.argmax()]
-        return float(F.max()), self.planes.delta[best], float(self.planes.loss[best])
-
-    def hinge(self, w, which=None):
-        which = range(self.n) if which is None else which
-        return sum(self.share[i] * self.oracle(i, w)[0] for i in which)
 
 
 def chain(seed=0, weighted=False, **options):
     shape = {"n_labels": 3, "lengths": LENGTHS, "features": "values", "n_sparse": 4, "cost": True}
     case = random_case(np.random.default_rng(seed), **{**shape, **options})
-    planes = list_planes(case.reference, case.X, case.Y)
-    share = WEIGHTS if weighted else np.ones(len(case.X))
-    problem = case.problem(example_weight=WEIGHTS) if weighted else case.problem()
-    return Instance(problem, planes, share, case.weights, case.unpadded)
+    return Instance.of_case(case, WEIGHTS if weighted else None)
 
 
 def flat(seed=0):
-    structure, X, Y = flat_problem(np.random.default_rng(seed))
-    problem = native_python_problem(structure, X, Y)
-    planes = list_planes(structure, X, Y)
-    return Instance(problem, planes, np.ones(len(Y)), lambda w, single: w, np.array)
+    return Instance.of_structure(*flat_problem(np.random.default_rng(seed)))
 
 
 MAKERS = {
@@ -132,7 +98,7 @@ def test_hinge(name, single, seed):
         assert result.violated == sum(instance.oracle(i, w)[0] > 0 for i in range(instance.n))
         assert not result.interrupted
         # the w is the 4-byte one, the sums are 8-byte
-        present = instance.unpad(primal.weights)
+        present = instance.unpadded(primal.weights)
         np.testing.assert_allclose(primal.exact_hinge(), instance.hinge(present), rtol=1e-12)
         assert primal.exact_hinge(2) == primal.exact_hinge()
 
@@ -153,7 +119,7 @@ def test_a_written_w_is_seen():
     primal = instance.primal()
     for seed in range(3):
         w = random_w(instance, seed)
-        write(primal, instance.pad(w, False))
+        write(primal, instance.padded(w, False))
         assert primal.hinge().hinge == pytest.approx(instance.hinge(w), rel=1e-12)
         assert primal.hinge_of(everyone(instance.n)).hinge == primal.hinge().hinge
 
@@ -167,17 +133,17 @@ def test_sweep(name, single, seed):
     instance = MAKERS[name](seed)
     primal = instance.primal(single)
     for w in (np.zeros(instance.d), random_w(instance, seed), random_w(instance, seed, 3.0)):
-        write(primal, instance.pad(w, single))
+        write(primal, instance.padded(w, single))
         found = [instance.oracle(i, w) for i in range(instance.n)]
         F, delta, loss = (np.array(part) for part in zip(*found, strict=True))
         result = primal.sweep()
         np.testing.assert_allclose(
-            instance.unpad(primal.plane), instance.share @ delta, **slack(single)
+            instance.unpadded(primal.plane), instance.share @ delta, **slack(single)
         )
         np.testing.assert_allclose(result.loss, instance.share @ loss, rtol=1e-6)
         np.testing.assert_allclose(result.hinge, instance.share @ F, **slack(single))
         assert (result.oracle_calls, result.violated) == (instance.n, int((F > 0).sum()))
-        np.testing.assert_array_equal(primal.weights, instance.pad(w, single))
+        np.testing.assert_array_equal(primal.weights, instance.padded(w, single))
 
 
 @pytest.mark.parametrize(("name", "single"), KINDS)
@@ -202,7 +168,7 @@ def test_cuts(name, single, seed):
     instance = MAKERS[name](seed)
     primal = instance.primal(single)
     for w in (np.zeros(instance.d), random_w(instance, seed), random_w(instance, seed, 3.0)):
-        write(primal, instance.pad(w, single))
+        write(primal, instance.padded(w, single))
         expected = [instance.oracle(i, w) for i in range(instance.n)]
         example, loss, F, indptr, indices, values, result = primal.cuts(np.zeros(instance.n))
         wanted = [i for i in range(instance.n) if expected[i][0] > 0 and instance.share[i] > 0]
@@ -215,7 +181,7 @@ def test_cuts(name, single, seed):
             assert entries.all()
             dense = np.zeros(len(primal.weights))
             dense[columns] = entries
-            np.testing.assert_allclose(instance.unpad(dense), expected[i][1], **slack(single))
+            np.testing.assert_allclose(instance.unpadded(dense), expected[i][1], **slack(single))
             np.testing.assert_allclose(F[row], expected[i][0], **slack(single))
             np.testing.assert_allclose(loss[row], expected[i][2], rtol=1e-6)
         np.testing.assert_allclose(result.hinge, instance.hinge(w), **slack(single))
@@ -453,7 +419,7 @@ OPTIONS = {
 def test_subgradient_passes(name, single, how, start):
     instance, options = MAKERS[name](5), OPTIONS[how]
     w = np.zeros(instance.d) if start == "zero" else random_w(instance, 5, 0.05)
-    w = instance.unpad(instance.pad(w, single))
+    w = instance.unpadded(instance.padded(w, single))
     primal, slow = instance.primal(single, w), Slow(instance, w)
     rng = np.random.default_rng(5)
     native = SubgradientOptions(**options)
@@ -462,14 +428,14 @@ def test_subgradient_passes(name, single, how, start):
         order = rng.permutation(instance.n).astype(np.uint32)
         result = primal.subgradient_pass(order, native, float(slow.done))
         plane, loss, hinge, violated = slow.run(order, **options)
-        np.testing.assert_allclose(instance.unpad(primal.weights), slow.w, **tolerance)
-        np.testing.assert_allclose(instance.unpad(primal.plane), plane, **slack(single))
+        np.testing.assert_allclose(instance.unpadded(primal.weights), slow.w, **tolerance)
+        np.testing.assert_allclose(instance.unpadded(primal.plane), plane, **slack(single))
         np.testing.assert_allclose(result.loss, loss, rtol=1e-6)
         np.testing.assert_allclose(result.hinge, hinge, **tolerance)
         assert (result.oracle_calls, result.violated) == (instance.n, violated)
         if options.get("average"):
             mean = slow.total / slow.mass
-            np.testing.assert_allclose(instance.unpad(primal.average()), mean, **tolerance)
+            np.testing.assert_allclose(instance.unpadded(primal.average()), mean, **tolerance)
         if "radius" in options:
             norm = np.abs(primal.weights.astype(float)).sum()
             assert norm <= options["radius"] * (1 + 1e-5)
@@ -501,15 +467,15 @@ def test_pegasos_forgets_w_but_not_the_average():
     F, delta, _ = instance.oracle(0, slow.w)
     assert F > 0
     primal.subgradient_pass(first, SubgradientOptions(**pegasos), 0.0)
-    np.testing.assert_allclose(instance.unpad(primal.weights), 2.0 * delta, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(instance.unpadded(primal.weights), 2.0 * delta, rtol=0, atol=1e-12)
     slow.done = 0
     slow.run(first, **pegasos)
     for done in (1, 1 + instance.n):
         mean = slow.total / slow.mass
-        np.testing.assert_allclose(instance.unpad(primal.average()), mean, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(instance.unpadded(primal.average()), mean, rtol=0, atol=1e-11)
         primal.subgradient_pass(order, SubgradientOptions(**pegasos), float(done))
         slow.run(order, **pegasos)
-    np.testing.assert_allclose(instance.unpad(primal.weights), slow.w, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(instance.unpadded(primal.weights), slow.w, rtol=0, atol=1e-11)
 
 
 def test_later_steps_are_shorter():
@@ -520,12 +486,12 @@ def test_later_steps_are_shorter():
         primal = instance.primal()
         primal.subgradient_pass(everyone(1), SubgradientOptions(eta=0.7), float(done))
         step = 0.7 / np.sqrt(1 + done / instance.n)
-        np.testing.assert_allclose(instance.unpad(primal.weights), step * delta, rtol=1e-12)
+        np.testing.assert_allclose(instance.unpadded(primal.weights), step * delta, rtol=1e-12)
         primal = instance.primal()
         options = SubgradientOptions(eta=0.7, lambda_=0.2)
         primal.subgradient_pass(everyone(1), options, float(done))
         step = 0.7 / (1 + 0.7 * 0.2 * done)
-        np.testing.assert_allclose(instance.unpad(primal.weights), step * delta, rtol=1e-12)
+        np.testing.assert_allclose(instance.unpadded(primal.weights), step * delta, rtol=1e-12)
 
 
 def test_a_pass_over_nothing_does_nothing():

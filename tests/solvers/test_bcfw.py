@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 import types
-import warnings
 
 import numpy as np
 import pytest
 
+import kit
+from kit import Instance, Watcher
 from maxmargin import L1, ElasticNet
 from maxmargin._native import Engine, PassOptions
-from maxmargin.errors import ConvergenceWarning, NotCompatibleError
+from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import L1Ball
-from maxmargin.solvers import BCFW, SDM, make_solver, solve
+from maxmargin.solvers import BCFW, SDM, make_solver
 from maxmargin.solvers.steps import Context
 from native_problems import (
     Flat,
@@ -22,69 +23,27 @@ from native_problems import (
     native_python_problem,
     random_case,
 )
-from qp_reference import list_planes
 
 SAMPLINGS = ("permute", "uniform", "gap")
-
-
-class Instance:
-    """A problem with all its outputs; products of features are whole numbers, costs are random."""
-
-    def __init__(self, problem, planes, unpadded=np.array):
-        self.problem, self.planes, self.unpadded = problem, planes, unpadded
-        self.n, self.d = planes.n_examples, planes.delta.shape[1]
-
-    def slacks(self, w):
-        xi = np.zeros(self.n)
-        np.maximum.at(xi, self.planes.example, self.planes.loss - self.planes.delta @ w)
-        return xi
-
-    def primal(self, w, C):
-        return 0.5 * w @ w + C * self.slacks(w).sum()
-
-    def oracle(self, i, w):
-        """Return Δf and the loss of the most violated output; zeros for the truth."""
-        own = np.flatnonzero(self.planes.example == i)
-        F = self.planes.loss[own] - self.planes.delta[own] @ w
-        if F.max() <= 0:
-            return np.zeros(self.d), 0.0
-        return self.planes.delta[own[F.argmax()]], self.planes.loss[own[F.argmax()]]
 
 
 @functools.cache
 def chains(seed=0):
     rng = np.random.default_rng(seed)
     case = random_case(rng, n_labels=3, lengths=(3, 1, 2, 4, 2, 3), n_sparse=6, cost=True)
-    return Instance(case.problem(), list_planes(case.reference, case.X, case.Y), case.unpadded)
+    return Instance.of_case(case)
 
 
 @functools.cache
 def points(seed=0):
     structure, X, Y = flat_problem(np.random.default_rng(seed))
-    return Instance(native_python_problem(structure, X, Y), list_planes(structure, X, Y))
+    return Instance.of_structure(structure, X, Y)
 
 
 MAKERS = {"chains": chains, "python": points}
 
 
-def quietly(problem, solver, **options):
-    options = {"C": 1.0, "dtype": "float64", "random_state": 0, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver, **options)
-
-
-class Watcher:
-    """Look at the engine after every pass."""
-
-    def __init__(self, look):
-        self.look, self.seen = look, []
-
-    def begin_pass(self, engine):
-        pass
-
-    def end_pass(self, record, engine):
-        self.seen.append(self.look(record, engine))
+quietly = functools.partial(kit.quietly, C=1.0, dtype="float64", random_state=0)
 
 
 # --- Algorithm 4 ---
@@ -102,7 +61,7 @@ class Slow:
 
     def step(self, i):
         n, lam = self.instance.n, self.lam
-        delta, loss = self.instance.oracle(i, self.w)
+        _, delta, loss = self.instance.oracle(i, self.w)
         w_s, loss_s = delta / (lam * n), loss / n
         away = self.w_of[i] - w_s
         if not away.any():

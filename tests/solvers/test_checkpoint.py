@@ -12,15 +12,15 @@ import pickle
 import resource
 import stat
 import tracemalloc
-import warnings
 import zipfile
 
 import numpy as np
 import pytest
 
+from kit import assert_same_run, quietly
 from maxmargin._native import Engine
-from maxmargin.errors import CheckpointWarning, ConvergenceWarning, ModelFormatError
-from maxmargin.solvers import SDM, checkpoint, solve
+from maxmargin.errors import CheckpointWarning, ModelFormatError
+from maxmargin.solvers import SDM, checkpoint
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
 from maxmargin.solvers.state import RunState
 from native_problems import flat_problem, native_python_problem, random_case
@@ -45,25 +45,7 @@ SOLVERS = {
 def run(problem, solver, passes, **options):
     """Make so many passes."""
     options = {"C": 0.7, "gap": 0.0, "random_state": 4, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver, max_passes=passes, **options)
-
-
-def without_seconds(history):
-    # repr: NaN is equal to NaN, and numbers only to themselves
-    return [repr({k: v for k, v in row.items() if k != "seconds"}) for row in history.to_dicts()]
-
-
-def assert_same(first, second):
-    assert first.weights.tobytes() == second.weights.tobytes()
-    one, two = first.engine.state(), second.engine.state()
-    assert one.keys() == two.keys()
-    for name in one:
-        assert np.asarray(one[name]).tobytes() == np.asarray(two[name]).tobytes(), name
-    assert without_seconds(first.history) == without_seconds(second.history)
-    assert first.certificate == second.certificate
-    assert (first.converged, first.stop_reason) == (second.converged, second.stop_reason)
+    return quietly(problem, solver, max_passes=passes, **options)
 
 
 # --- going on ---
@@ -81,7 +63,7 @@ def test_stopped_and_resumed_equals_one_run(schedule, dtype, make, stops, tmp_pa
         assert part.n_passes == stop
     # the order of the visits is the file's business: another seed changes nothing
     rest = run(make(), solver, 10, dtype=dtype, checkpoint=path, resume=True, random_state=99)
-    assert_same(whole, rest)
+    assert_same_run(whole, rest)
 
 
 @pytest.mark.parametrize("schedule", SOLVERS)
@@ -91,14 +73,14 @@ def test_resumed_runs_converge_as_one_run(schedule, tmp_path):
     assert whole.converged
     run(chain(), solver, whole.n_passes // 2, gap=1e-3, checkpoint=path)
     rest = run(chain(), solver, 5000, gap=1e-3, checkpoint=path, resume=True)
-    assert_same(whole, rest)
+    assert_same_run(whole, rest)
 
 
 def test_saving_often_changes_nothing(tmp_path):
     path = tmp_path / "run.npz"
     plain = run(chain(), SDM(), 15)
     saved = run(chain(), SDM(), 15, checkpoint=path, checkpoint_seconds=0.0)
-    assert_same(plain, saved)
+    assert_same_run(plain, saved)
     assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
 
 
@@ -116,7 +98,7 @@ def test_a_run_that_has_its_passes_already_makes_none(tmp_path):
     path = tmp_path / "run.npz"
     first = run(chain(), SDM(), 5, checkpoint=path)
     again = run(chain(), SDM(), 5, checkpoint=path, resume=True)
-    assert_same(first, again)
+    assert_same_run(first, again)
     fewer = run(chain(), SDM(), 2, checkpoint=path, resume=True)
     assert fewer.n_passes == 5
 
@@ -126,7 +108,7 @@ def test_a_missing_file_starts_anew(tmp_path, as_text):
     path = tmp_path / "run.npz"
     path = str(path) if as_text else path
     anew = run(chain(), SDM(), 5, checkpoint=path, resume=True)
-    assert_same(anew, run(chain(), SDM(), 5))
+    assert_same_run(anew, run(chain(), SDM(), 5))
     with pytest.raises(FileNotFoundError):
         load_checkpoint(tmp_path / "other.npz", Engine(chain(), 0.7), {})
 
@@ -135,7 +117,7 @@ def test_without_resume_the_old_file_is_replaced(tmp_path):
     path = tmp_path / "run.npz"
     path.write_bytes(b"something old")
     result = run(chain(), SDM(), 3, checkpoint=path)
-    assert_same(result, run(chain(), SDM(), 3, checkpoint=path, resume=True))
+    assert_same_run(result, run(chain(), SDM(), 3, checkpoint=path, resume=True))
 
 
 def test_the_name_of_the_file_is_kept(tmp_path):
@@ -163,7 +145,7 @@ def test_generators_of_all_kinds_can_be_saved(bits, tmp_path):
     whole = run(chain(), solver, 6, random_state=generator())
     run(chain(), solver, 3, random_state=generator(), checkpoint=path)
     rest = run(chain(), solver, 6, random_state=generator(), checkpoint=path, resume=True)
-    assert_same(whole, rest)
+    assert_same_run(whole, rest)
 
 
 def test_a_checkpoint_with_another_kind_of_generator_is_told_so(tmp_path):
@@ -415,7 +397,7 @@ def test_training_goes_on_without_checkpoints(error, monkeypatch, tmp_path):
     assert error.strerror is None or error.strerror in str(caught[0].message)
     assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
     assert path.read_bytes() == content
-    assert_same(result, run(chain(), SDM(), 6))
+    assert_same_run(result, run(chain(), SDM(), 6))
 
 
 def test_a_small_limit_for_files(tmp_path):
@@ -427,7 +409,7 @@ def test_a_small_limit_for_files(tmp_path):
             result = run(chain(), SDM(), 4, checkpoint=path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert_same(result, run(chain(), SDM(), 4))
+    assert_same_run(result, run(chain(), SDM(), 4))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import qp_reference
+from kit import quietly
 from maxmargin._native import Engine
 from maxmargin.errors import ConvergenceWarning, NotCompatibleError
 from maxmargin.solvers import SDM, SOLVERS, History, PassRecord, driver, make_solver, solve
@@ -97,12 +98,6 @@ def larger_problem():
     rng = np.random.default_rng(5)
     case = random_case(rng, n_labels=5, lengths=[12] * 40, n_sparse=30, features="ones")
     return case.problem()
-
-
-def quietly(*args, **kwargs):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(*args, **kwargs)
 
 
 # --- the answer is right ---

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, minimize
 
-from maxmargin import ElasticNet, SequenceTagger, StructuralSVM, Structure
+from kit import Classes
+from maxmargin import ElasticNet, SequenceTagger, StructuralSVM
 from maxmargin._native import ChainProblem, Engine, PassOptions, padded_labels
 from maxmargin.regularizers import L2
 from maxmargin.solvers import SDM, solve
@@ -223,19 +224,6 @@ def test_warm_starts_under_another_c_or_regulariser(n):
             case.problem, SDM(), C=1.0, regularizer=regularizer, engine=warm.engine, **options
         )
         assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-5)
-
-
-class Classes(Structure):
-    """Three classes of points, in Python."""
-
-    def joint_feature(self, x, y):
-        return np.kron(np.eye(3)[y], x)
-
-    def loss(self, y, y_hat):
-        return float(y != y_hat)
-
-    def outputs(self, x):
-        return range(3)
 
 
 def test_a_structure_in_python():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from maxmargin.errors import ConvergenceWarning, NotCompatibleError
+from kit import quietly
+from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball
 from maxmargin.solvers import LP, ExtraGradient, solve
 from maxmargin.solvers.extragradient import _norm, project_blocks
@@ -38,9 +37,7 @@ MAKERS = {
 
 def run(problem, solver=None, **options):
     options = {"C": 1.0, "regularizer": L1(0.5, nonnegative=True), "random_state": 0, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver or ExtraGradient(), **options)
+    return quietly(problem, solver or ExtraGradient(), **options)
 
 
 # --- the optimum ---

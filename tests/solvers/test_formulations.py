@@ -7,18 +7,19 @@ import functools
 import math
 import re
 import time
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import kit
 import qp_reference
+from kit import Watcher, formulated, slacks, soft
 from maxmargin import ElasticNet, StructuralSVM, Structure
 from maxmargin._native import Engine, PassOptions, Primal
-from maxmargin.errors import ConvergenceWarning, NotCompatibleError, NotSeparableError
+from maxmargin.errors import NotCompatibleError, NotSeparableError
 from maxmargin.regularizers import L2
-from maxmargin.solvers import SAP, SDM, NSlack, make_solver, separable, solve
+from maxmargin.solvers import SAP, SDM, NSlack, make_solver, separable
 from native_problems import native_python_problem, random_case
 from qp_reference import Planes, list_planes
 
@@ -52,26 +53,10 @@ def quietly(problem, solver, **options):
         "random_state": 0,
         **options,
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver, **options)
+    return kit.quietly(problem, solver, **options)
 
 
 # --- the independent solver ---
-
-
-def formulated(planes, slack, rescale):
-    """The table at the top of native/formulation.hpp: ξ_i >= h - w.Δh for every output."""
-    g = np.sqrt(planes.loss) if slack == "quadratic" else planes.loss
-    h = np.ones_like(g) if rescale == "none" else g
-    scale = g if rescale == "slack" else np.ones_like(g)
-    return planes._replace(delta=planes.delta * scale[:, None], loss=h)
-
-
-def slacks(planes, w):
-    xi = np.zeros(planes.n_examples)
-    np.maximum.at(xi, planes.example, planes.loss - planes.delta @ w)
-    return xi
 
 
 def primal_at(planes, w, C, slack, net=(0.0, 1.0)):
@@ -82,10 +67,6 @@ def primal_at(planes, w, C, slack, net=(0.0, 1.0)):
     if slack == "hard":
         return penalty if xi.max() <= 1e-12 else math.inf
     return float(penalty + C @ (xi if slack == "linear" else 0.5 * xi**2))
-
-
-def soft(u, rho1, rho2):
-    return np.sign(u) * np.maximum(np.abs(u) - rho1, 0) / rho2
 
 
 def optimum(planes, C, slack, net=(0.0, 1.0)):
@@ -183,19 +164,6 @@ KINDS = {
 @functools.cache
 def small(kind, seed):
     return KINDS[kind](seed)
-
-
-class Watcher:
-    """Look at the engine after every pass."""
-
-    def __init__(self, look):
-        self.look = look
-
-    def begin_pass(self, engine):
-        pass
-
-    def end_pass(self, record, engine):
-        self.look(record, engine)
 
 
 def dense_planes(engine):

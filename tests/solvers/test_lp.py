@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import io
-import itertools
-import os
 import signal
 import sys
 import time
@@ -17,29 +14,19 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from maxmargin import SequenceTagger, StructuralSVM, _native
+import kit
+from kit import Pressed
+from maxmargin import SequenceTagger, StructuralSVM
 from maxmargin.errors import ConvergenceWarning, ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import L1, L2
 from maxmargin.solvers import LP, SDM, ExtraGradient, Subgradient, solve
 from native_problems import Flat, flat_problem, native_python_problem, random_case, run_isolated
-from qp_reference import Planes, list_planes
 
 METHODS = ("highs", "highs-ds", "highs-ipm")
 
 
-@dataclasses.dataclass
-class Instance:
-    """A problem, and every output of every example written down."""
-
-    problem: _native.Problem
-    planes: Planes
-    share: np.ndarray  # the example weights
-    unpadded: object  # native weights -> the reference's layout
-
-    def hinge(self, w):
-        slacks = np.zeros(self.planes.n_examples)
-        np.maximum.at(slacks, self.planes.example, self.planes.loss - self.planes.delta @ w)
-        return float(self.share @ slacks)
+class Instance(kit.Instance):
+    """With the optimum of the linear program over all outputs at once."""
 
     def optimum(self, C, regularizer):
         """Solve min ρ₁‖w‖₁ + C Σ s_i ξ_i with a constraint for every output."""
@@ -70,16 +57,14 @@ def chain(seed=0, weighted=False):
     rng = np.random.default_rng(seed)
     shape = {"n_labels": 3, "lengths": (3, 1, 3, 2, 3, 2), "n_sparse": 6}
     case = random_case(rng, features=("ones", "values")[seed % 2], cost=seed % 3 == 2, **shape)
-    share = np.array([0.5, 3.0, 1.0, 0.0, 2.25, 0.1]) if weighted else np.ones(6)
-    problem = case.problem(example_weight=share) if weighted else case.problem()
-    return Instance(problem, list_planes(case.reference, case.X, case.Y), share, case.unpadded)
+    share = np.array([0.5, 3.0, 1.0, 0.0, 2.25, 0.1]) if weighted else None
+    return Instance.of_case(case, share)
 
 
 @functools.cache
 def flat(seed=0):
     structure, X, Y = flat_problem(np.random.default_rng(seed), n=10)
-    planes = list_planes(structure, X, Y)
-    return Instance(native_python_problem(structure, X, Y), planes, np.ones(10), np.array)
+    return Instance.of_structure(structure, X, Y)
 
 
 def run(instance, solver=None, **options):
@@ -381,16 +366,8 @@ def test_engines_without_planes_are_refused():
 def interrupted():
     """In a process of its own: SIGINT in the oracle of the fourth pass."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
-    calls = itertools.count(1)
-
-    class Pressed(Flat):
-        def argmax(self, x, w, truth=None):
-            if next(calls) == 35:
-                os.kill(os.getpid(), signal.SIGINT)
-            return super().argmax(x, w, truth=truth)
-
     structure, X, Y = flat_problem(np.random.default_rng(0), n=10)
-    problem = native_python_problem(Pressed(structure.cost, 3), X, Y)
+    problem = native_python_problem(Pressed(structure.cost, 3, at=35), X, Y)
     said = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stderr(said):
         warnings.simplefilter("error", ConvergenceWarning)

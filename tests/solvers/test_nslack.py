@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import types
-import warnings
 
 import numpy as np
 import pytest
 
+import kit
+from kit import Watcher
 from maxmargin._native import Engine, PassOptions
 from maxmargin.errors import ConvergenceWarning
 from maxmargin.solvers import SDM, NSlack, make_solver, solve
@@ -32,12 +33,9 @@ def outputs(seed):
     return list_planes(found.reference, found.X, found.Y)
 
 
-def quietly(problem, solver, **options):
-    options = {"C": 1.0, "dtype": "float64", "gap": 0.0, "max_passes": 200, **options}
-    options.setdefault("random_state", 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver, **options)
+quietly = functools.partial(
+    kit.quietly, C=1.0, dtype="float64", gap=0.0, max_passes=200, random_state=0
+)
 
 
 def values(planes, w, slack, rescale):
@@ -57,19 +55,6 @@ def kept_slacks(engine, n):
     xi = np.zeros(n)
     np.maximum.at(xi, example, loss - margin)
     return xi
-
-
-class Watcher:
-    """Look at the engine after every pass."""
-
-    def __init__(self, look):
-        self.look, self.seen = look, []
-
-    def begin_pass(self, engine):
-        pass
-
-    def end_pass(self, record, engine):
-        self.seen.append(self.look(record, engine))
 
 
 def codes(engine):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import io
 import itertools
-import os
 import signal
 import sys
-import time
 import warnings
 
 import numpy as np
@@ -18,7 +15,8 @@ import pytest
 
 import maxmargin
 import qp_reference
-from maxmargin import OneSlack, SequenceTagger, StructuralSVM, _native
+from kit import Instance, Lazy, Pressed, quietly
+from maxmargin import OneSlack, SequenceTagger, StructuralSVM
 from maxmargin.errors import ConvergenceWarning, ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import L1, ElasticNet
 from maxmargin.solvers import SDM, SOLVERS, solve
@@ -30,6 +28,7 @@ from native_problems import (
     random_case,
     run_isolated,
 )
+from qp_reference import list_planes
 
 SETTINGS = [
     OneSlack(cuts=cuts, stabilize=stabilize, cache=cache, prune_after=prune_after)
@@ -43,31 +42,6 @@ def name_of(solver):
     return f"{solver.cuts}-{solver.stabilize}-{solver.cache}-{solver.prune_after}"
 
 
-@dataclasses.dataclass(eq=False)
-class Instance:
-    """A problem, the examples as the reference lists them, and its hinge from scratch."""
-
-    problem: _native.Problem
-    structure: object
-    X: list
-    Y: list
-    unpadded: object
-
-    @functools.cache  # noqa: B019
-    def optimum(self, C=1.0):
-        return qp_reference.solve(self.structure, self.X, self.Y, C).primal
-
-    @functools.cache  # noqa: B019
-    def planes(self):
-        return qp_reference.list_planes(self.structure, self.X, self.Y)
-
-    def primal(self, weights, C):
-        w, planes = self.unpadded(weights), self.planes()
-        slack = np.zeros(planes.n_examples)
-        np.maximum.at(slack, planes.example, planes.loss - planes.delta @ w)
-        return 0.5 * w @ w + C * slack.sum()
-
-
 @functools.cache
 def chain(seed=0, *, longest=4, weighted=False):
     rng = np.random.default_rng(seed)
@@ -75,7 +49,7 @@ def chain(seed=0, *, longest=4, weighted=False):
     lengths = rng.integers(1, longest + 1, 8)
     case = random_case(rng, lengths=lengths, features=kind, noise=0.4)
     if not weighted:
-        return Instance(case.problem(), case.reference, case.X, case.Y, case.unpadded)
+        return Instance.of_case(case)
     # Whole weights are repetitions, which the reference understands.
     share = rng.integers(0, 4, 8)
     X, Y = (
@@ -83,13 +57,13 @@ def chain(seed=0, *, longest=4, weighted=False):
         for Z in (case.X, case.Y)
     )
     problem = case.problem(example_weight=share.astype(float))
-    return Instance(problem, case.reference, X, Y, case.unpadded)
+    return Instance(problem, list_planes(case.reference, X, Y), unpadded=case.unpadded)
 
 
 @functools.cache
 def flat(seed=0):
     structure, X, Y = flat_problem(np.random.default_rng(seed), n=10)
-    return Instance(native_python_problem(structure, X, Y), structure, X, Y, np.array)
+    return Instance.of_structure(structure, X, Y)
 
 
 MAKERS = {
@@ -102,16 +76,15 @@ MAKERS = {
 
 def run(instance, solver=None, **options):
     options = {"C": 1.0, "dtype": "float64", "gap": 1e-7, "max_passes": 500, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(instance.problem, solver or OneSlack(cuts=3), **options)
+    return quietly(instance.problem, solver or OneSlack(cuts=3), **options)
 
 
 def check(instance, result, C=1.0, tolerance=1e-6):
     """Compare with the optimum, and the weights and history with the certificate."""
     optimum, certificate = instance.optimum(C), result.certificate
     assert result.converged, result.stop_reason
-    assert certificate.primal == pytest.approx(instance.primal(result.weights, C), rel=1e-9)
+    w = instance.unpadded(result.weights)
+    assert certificate.primal == pytest.approx(instance.primal(w, C), rel=1e-9)
     assert optimum * (1 - 1e-8) <= certificate.primal <= optimum * (1 + tolerance)
     assert optimum * (1 - tolerance) <= certificate.dual <= optimum * (1 + 1e-8)
     check_history(result, optimum)
@@ -355,25 +328,20 @@ def test_max_passes_are_told_and_the_best_weights_are_returned(stabilize):
             max_passes=5,
         )
     certificate = result.certificate
-    assert certificate.primal == pytest.approx(instance.primal(result.weights, 1.0), rel=1e-9)
+    w = instance.unpadded(result.weights)
+    assert certificate.primal == pytest.approx(instance.primal(w, 1.0), rel=1e-9)
     assert certificate.primal == pytest.approx(result.engine.best, rel=1e-9)
     assert 0 < certificate.dual <= certificate.primal
-
-
-class Lazy(Flat):
-    def argmax(self, x, w, truth=None):
-        time.sleep(0.005)
-        return super().argmax(x, w, truth=truth)
 
 
 @pytest.mark.parametrize("limit", [0.05, 0.4])
 def test_a_time_limit(limit):
     structure, X, Y = flat_problem(np.random.default_rng(0), n=30)
-    problem = native_python_problem(Lazy(structure.cost, 3), X, Y)
+    problem = native_python_problem(Lazy(structure.cost, 3, seconds=0.005), X, Y)
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         result = solve(problem, OneSlack(), C=1.0, gap=0.0, time_limit=limit)
-    instance = Instance(problem, structure, X, Y, np.array)
-    expected = instance.primal(result.weights, 1.0)
+    instance = Instance(problem, list_planes(structure, X, Y))
+    expected = instance.primal(instance.unpadded(result.weights), 1.0)
     assert result.certificate.primal == pytest.approx(expected, rel=1e-9)
     assert 0 <= result.certificate.dual <= result.certificate.primal
 
@@ -383,18 +351,9 @@ def interrupted(stabilize):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     structure, X, Y = flat_problem(np.random.default_rng(0), n=10)
     solver, options = OneSlack(cuts=2, stabilize=stabilize), {"C": 1.0, "gap": 0.0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        two = solve(native_python_problem(structure, X, Y), solver, max_passes=2, **options)
-    calls, pressed = itertools.count(1), two.history[-1].oracle_calls + 5
-
-    class Pressed(Flat):
-        def argmax(self, x, w, truth=None):
-            if next(calls) == pressed:
-                os.kill(os.getpid(), signal.SIGINT)
-            return super().argmax(x, w, truth=truth)
-
-    problem = native_python_problem(Pressed(structure.cost, 3), X, Y)
+    two = quietly(native_python_problem(structure, X, Y), solver, max_passes=2, **options)
+    pressed = two.history[-1].oracle_calls + 5
+    problem = native_python_problem(Pressed(structure.cost, 3, at=pressed), X, Y)
     said = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stderr(said):
         warnings.simplefilter("error", ConvergenceWarning)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 
 import numpy as np
 import pytest
 
-from maxmargin.errors import ConvergenceWarning, ModelFormatError
+from kit import assert_same_run, quietly
+from maxmargin.errors import ModelFormatError
 from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball
 from maxmargin.solvers import (
     BCFW,
@@ -19,7 +19,6 @@ from maxmargin.solvers import (
     NSlack,
     OneSlack,
     Subgradient,
-    solve,
 )
 from maxmargin.solvers.steps import Context
 from native_problems import flat_problem, native_python_problem, random_case
@@ -59,22 +58,7 @@ def go(name, passes, make=chain, **options):
     """Make so many passes."""
     solver, regularizer = RUNS[name]
     options = {"C": 0.7, "gap": 0.0, "random_state": 4, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(make(), solver, regularizer=regularizer, max_passes=passes, **options)
-
-
-def assert_same(first, second):
-    assert first.weights.tobytes() == second.weights.tobytes()
-    one, two = first.engine.state(), second.engine.state()
-    assert one.keys() == two.keys()
-    for name in one:
-        assert np.asarray(one[name]).tobytes() == np.asarray(two[name]).tobytes(), name
-    # repr: NaN is equal to NaN, and numbers only to themselves
-    rows = ([repr({**row, "seconds": 0}) for row in r.history.to_dicts()] for r in (first, second))
-    assert next(rows) == next(rows)
-    assert first.certificate == second.certificate
-    assert (first.converged, first.stop_reason) == (second.converged, second.stop_reason)
+    return quietly(make(), solver, regularizer=regularizer, max_passes=passes, **options)
 
 
 @pytest.mark.parametrize("make", [chain, flat])
@@ -87,7 +71,7 @@ def test_stopped_and_resumed_equals_one_run(name, dtype, make, tmp_path):
         if passes < whole.n_passes:
             go(name, passes, make, dtype=dtype, checkpoint=path, resume=True)
     assert path.exists()
-    assert_same(whole, go(name, 9, make, dtype=dtype, checkpoint=path, resume=True))
+    assert_same_run(whole, go(name, 9, make, dtype=dtype, checkpoint=path, resume=True))
 
 
 @pytest.fixture(scope="module")

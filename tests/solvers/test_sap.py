@@ -6,17 +6,18 @@ import dataclasses
 import functools
 import json
 import math
-import warnings
 
 import numpy as np
 import pytest
 
+import kit
 import qp_reference
+from kit import Watcher, assert_same_run, soft
 from maxmargin import ElasticNet, SequenceTagger, StructuralSVM
 from maxmargin._native import Engine, PassOptions
-from maxmargin.errors import ConvergenceWarning, ModelFormatError, NotCompatibleError
+from maxmargin.errors import ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import L1, L2, L1Ball
-from maxmargin.solvers import SAP, SDM, make_solver, solve
+from maxmargin.solvers import SAP, SDM, make_solver
 from native_problems import (
     Flat,
     everyone,
@@ -40,39 +41,14 @@ def flat(seed=0, n=12):
     return native_python_problem(*flat_problem(np.random.default_rng(seed), n=n))
 
 
-def quietly(problem, solver, **options):
-    options = {
-        "C": 1.0,
-        "dtype": "float64",
-        "regularizer": ElasticNet(0.2, 0.8),
-        "random_state": 0,
-        **options,
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver, **options)
+quietly = functools.partial(
+    kit.quietly, C=1.0, dtype="float64", regularizer=ElasticNet(0.2, 0.8), random_state=0
+)
 
 
 def exact(schedule, **changes):
     """A SAP that stops on nothing but the gap."""
     return SAP(schedule, **{"theta": 0.0, "theta_inner": 1e-10, **changes})
-
-
-class Watcher:
-    """Look at the engine after every pass."""
-
-    def __init__(self, look):
-        self.look, self.seen = look, []
-
-    def begin_pass(self, engine):
-        pass
-
-    def end_pass(self, record, engine):
-        self.seen.append(self.look(record, engine))
-
-
-def soft(u, rho1, rho2):
-    return np.sign(u) * np.maximum(np.abs(u) - rho1, 0) / rho2
 
 
 # --- an independent solver ---
@@ -565,15 +541,8 @@ SAVED = {
 
 
 def assert_same(first, second):
-    assert first.weights.tobytes() == second.weights.tobytes()
-    one, two = first.engine.state(), second.engine.state()
-    assert one.keys() == two.keys()
-    assert "beta" in one
-    for name in one:
-        assert np.asarray(one[name]).tobytes() == np.asarray(two[name]).tobytes(), name
-    rows = ([dataclasses.replace(r, seconds=0.0) for r in x.history] for x in (first, second))
-    assert repr(next(rows)) == repr(next(rows))
-    assert first.certificate == second.certificate
+    assert "beta" in first.engine.state()
+    assert_same_run(first, second)
 
 
 @pytest.mark.parametrize("schedule", SAVED)

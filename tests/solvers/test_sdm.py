@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from kit import quietly
 from maxmargin._native import Engine, PassOptions
-from maxmargin.errors import ConvergenceWarning
 from maxmargin.solvers import SDM, sdm, solve
 from maxmargin.solvers.steps import Context
 from native_problems import everyone, flat_problem, native_python_problem, random_case
@@ -24,12 +23,6 @@ def chain(seed=0, **changes):
 
 def flat(seed=0, n=12):
     return native_python_problem(*flat_problem(np.random.default_rng(seed), n=n))
-
-
-def quietly(*args, **kwargs):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(*args, **kwargs)
 
 
 # --- parameters ---

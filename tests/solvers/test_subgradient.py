@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import io
-import itertools
-import os
 import signal
 import sys
-import time
 import warnings
 from types import SimpleNamespace
 
@@ -18,7 +14,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+import kit
 import qp_reference
+from kit import Lazy, Pressed, quietly
 from maxmargin import SequenceTagger, _native
 from maxmargin.errors import ConvergenceWarning, ModelFormatError, NotCompatibleError
 from maxmargin.regularizers import L1, L2, L1Ball
@@ -32,25 +30,14 @@ from native_problems import (
     random_case,
     run_isolated,
 )
-from qp_reference import Planes, list_planes
+from qp_reference import list_planes
 
 DTYPES = ("float32", "float64")
 BALL = L1Ball(3.0)
 
 
-@dataclasses.dataclass
-class Instance:
-    """A problem, and every output of every example written down."""
-
-    problem: _native.Problem
-    planes: Planes
-    share: np.ndarray  # the example weights
-    unpadded: object  # native weights -> the reference's layout
-
-    def hinge(self, w):
-        slacks = np.zeros(self.planes.n_examples)
-        np.maximum.at(slacks, self.planes.example, self.planes.loss - self.planes.delta @ w)
-        return float(self.share @ slacks)
+class Instance(kit.Instance):
+    """With optima that others found."""
 
     @functools.cache  # noqa: B019
     def optimum_in_ball(self, C, radius):
@@ -75,9 +62,6 @@ class Instance:
         assert found.converged
         return found.certificate.primal
 
-    def __hash__(self):
-        return id(self)
-
 
 @functools.cache
 def chain(seed=0, weighted=False):
@@ -91,16 +75,14 @@ def chain(seed=0, weighted=False):
         n_sparse=6,
         noise=0.3,
     )
-    share = 0.1 + 2 * rng.random(n) if weighted else np.ones(n)
-    problem = case.problem(example_weight=share) if weighted else case.problem()
-    return Instance(problem, list_planes(case.reference, case.X, case.Y), share, case.unpadded)
+    share = 0.1 + 2 * rng.random(n) if weighted else None
+    return Instance.of_case(case, share)
 
 
 @functools.cache
 def flat(seed=0):
     structure, X, Y = flat_problem(np.random.default_rng(seed), n=10)
-    planes = list_planes(structure, X, Y)
-    return Instance(native_python_problem(structure, X, Y), planes, np.ones(10), np.array)
+    return Instance.of_structure(structure, X, Y)
 
 
 def weighted(seed=0):
@@ -114,9 +96,7 @@ KINDS = [(n, d) for n in MAKERS for d in DTYPES if (n, d) != ("flat", "float32")
 
 def run(instance, solver=None, **options):
     options = {"C": 1.0, "regularizer": BALL, "gap": 0.0, "random_state": 0, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(instance.problem, solver or Subgradient(), **options)
+    return quietly(instance.problem, solver or Subgradient(), **options)
 
 
 def check(instance, result, C, regularizer, optimum, *, within):
@@ -555,16 +535,10 @@ def test_a_time_limit_is_told(regularizer):
     assert 0 < result.certificate.dual <= result.certificate.primal * (1 + 1e-6)
 
 
-class Lazy(Flat):
-    def argmax(self, x, w, truth=None):
-        time.sleep(0.01)
-        return super().argmax(x, w, truth=truth)
-
-
 @pytest.mark.parametrize("regularizer", [BALL, L2()], ids=str)
 def test_a_pass_cut_short_is_a_model_all_the_same(regularizer):
     structure, X, Y = flat_problem(np.random.default_rng(0), n=30)
-    problem = native_python_problem(Lazy(structure.cost, 3), X, Y)
+    problem = native_python_problem(Lazy(structure.cost, 3, seconds=0.01), X, Y)
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         result = solve(problem, Subgradient(0.5), C=1.0, regularizer=regularizer, time_limit=0.12)
     assert (result.n_passes, result.converged) == (1, False)
@@ -579,8 +553,8 @@ def test_a_pass_cut_short_is_a_model_all_the_same(regularizer):
 
 def test_a_time_limit_holds_for_the_calibration():
     structure, X, Y = flat_problem(np.random.default_rng(0), n=10)
-    problem = native_python_problem(Lazy(structure.cost, 3), X, Y)
-    result = run(Instance(problem, None, None, None), time_limit=0.05)
+    instance = Instance.of_structure(Lazy(structure.cost, 3, seconds=0.01), X, Y)
+    result = run(instance, time_limit=0.05)
     assert result.n_passes <= 1
     assert all(record.oracle_calls < 40 for record in result.history)
 
@@ -628,8 +602,8 @@ def test_the_search_is_the_same_where_time_does_not_matter():
 
 def test_a_time_limit_that_ends_in_the_search_leaves_a_model():
     structure, X, Y = flat_problem(np.random.default_rng(0), n=30)
-    problem = native_python_problem(Lazy(structure.cost, 3), X, Y)
-    result = run(Instance(problem, None, None, None), time_limit=0.5)
+    instance = Instance.of_structure(Lazy(structure.cost, 3, seconds=0.01), X, Y)
+    result = run(instance, time_limit=0.5)
     assert result.weights.any()
     assert not result.converged
 
@@ -637,16 +611,8 @@ def test_a_time_limit_that_ends_in_the_search_leaves_a_model():
 def interrupted(which):
     """In a process of its own: SIGINT in the oracle, at the fifth example of the third pass."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
-    calls = itertools.count(1)
-
-    class Pressed(Flat):
-        def argmax(self, x, w, truth=None):
-            if next(calls) == 25:
-                os.kill(os.getpid(), signal.SIGINT)
-            return super().argmax(x, w, truth=truth)
-
     structure, X, Y = flat_problem(np.random.default_rng(0), n=10)
-    problem = native_python_problem(Pressed(structure.cost, 3), X, Y)
+    problem = native_python_problem(Pressed(structure.cost, 3, at=25), X, Y)
     regularizer = BALL if which == "ball" else L2()
     solver = Subgradient(0.5, average=which == "average", permute=False)
     options = {"C": 1.0, "regularizer": regularizer, "gap": 0.0, "random_state": 0}

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from kit import Classes
 from maxmargin.errors import (
     ConvergenceWarning,
     MaxMarginError,
@@ -32,22 +33,6 @@ from maxmargin.structures.base import (
     output_key,
     sparse_vector,
 )
-
-
-class Classes(Structure):
-    """Multiclass, by brute force."""
-
-    def __init__(self, n_classes=3):
-        self.n_classes = n_classes
-
-    def joint_feature(self, x, y):
-        return np.kron(np.eye(self.n_classes)[y], x)
-
-    def loss(self, y, y_hat):
-        return float(y != y_hat)
-
-    def outputs(self, x):
-        return range(self.n_classes)
 
 
 class Ranking(Structure):

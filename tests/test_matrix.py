@@ -1,0 +1,351 @@
+"""Every solver with every formulation, regulariser and kind of problem: it trains, or it refuses.
+
+A new solver, formulation, regulariser or kind of problem joins by one line in its table below, and
+by what `DOES` says of it. A combination that trains reaches a small gap; the primal of its
+certificate is that of the returned weights by brute force; and its certificate agrees with those of
+all other solvers and kinds of problems that have the same objective. All other combinations are
+refused before anything is trained, with a message that says what would work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kit import formulated, quietly, slacks
+from maxmargin import _native, regularizers
+from maxmargin.errors import NotCompatibleError
+from maxmargin.links import Link
+from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball, Regularizer
+from maxmargin.solvers import (
+    BCFW,
+    LP,
+    SAP,
+    SDM,
+    SOLVERS,
+    ExtraGradient,
+    NSlack,
+    OneSlack,
+    Subgradient,
+    make_solver,
+)
+from native_problems import ChainCase, native_python_problem, random_case
+from qp_reference import list_planes
+from reference_chain import ReferenceChain
+
+C = 0.2
+
+# --- the tables ---
+
+
+@dataclasses.dataclass(frozen=True)
+class NonNegative(Regularizer):
+    """½‖w‖² over weights that are not negative: a regulariser of a user's own."""
+
+    @property
+    def link(self):
+        return Link(least=0.0)
+
+
+#: As each is asked to come close to the optimum of these small problems.
+ENTRANTS = {
+    "sdm": SDM(),
+    "sap": SAP(),
+    "nslack": NSlack(epsilon=1e-6),
+    "oneslack": OneSlack(),
+    "bcfw": BCFW(),
+    "subgradient": Subgradient(),
+    "lp": LP(epsilon=1e-6),
+    "extragradient": ExtraGradient(),
+}
+FORMULATIONS = list(itertools.product(("linear", "quadratic", "hard"), ("margin", "slack", "none")))
+REGULARIZERS = {
+    "l2": L2(),
+    "elastic net": ElasticNet(0.05, 0.9),
+    "own link": NonNegative(),
+    "l1 ball": L1Ball(0.7),
+    "l1": L1(0.1),
+    "l1, not negative": L1(0.1, nonnegative=True),
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Kind:
+    """A problem, its data's name, and every output of every example written down."""
+
+    data: str  # kinds with the same data have the same objectives
+    problem: _native.Problem
+    planes: object
+    unpadded: object = np.array
+    dtype: str = "float64"
+    metric: object = None  # of a kernel: ‖w‖² = w.metric(w)
+
+
+@functools.cache
+def case(data):
+    """Sentences or words that can be separated, so that hard margins have a solution."""
+    lengths = {"sentences": (3, 2, 3, 1), "words": (1,) * 8}[data]
+    return random_case(np.random.default_rng(17), lengths=lengths, n_sparse=8, noise=0.0)
+
+
+@functools.cache
+def planes(data):
+    return list_planes(case(data).reference, case(data).X, case(data).Y)
+
+
+def chain(data="sentences", dtype="float64"):
+    return Kind(data, case(data).problem(), planes(data), case(data).unpadded, dtype)
+
+
+def python():
+    origin = case("sentences")
+    problem = native_python_problem(origin.reference, origin.X, origin.Y)
+    return Kind("sentences", problem, planes("sentences"))
+
+
+def listed(dtype="float64"):
+    origin, features, loss, counts = case("sentences"), [], [], []
+    structure = origin.reference
+    for x, y in zip(origin.X, origin.Y, strict=True):
+        outputs = [y, *(z for z in structure.outputs(x) if not np.array_equal(y, z))]
+        features += [structure.joint_feature(x, z) for z in outputs]
+        loss += [structure.loss(y, z) for z in outputs]
+        counts.append(len(outputs))
+    rows = np.array(features)
+    problem = _native.ListedProblem(
+        n_features=rows.shape[1],
+        offsets=np.cumsum([0, *counts]).astype(np.int64),
+        indptr=np.cumsum([0, *np.count_nonzero(rows, axis=1)]).astype(np.int64),
+        indices=np.nonzero(rows)[1].astype(np.uint32),
+        values=rows[rows != 0],
+        loss=np.array(loss),
+    )
+    return Kind("sentences", problem, planes("sentences"), dtype=dtype)
+
+
+def kernel():
+    """Return the sentences by way of the linear kernel; w has the scores of the tokens."""
+    origin = case("sentences")
+    tokens, labels = np.vstack(origin.X), origin.n_labels
+    n = len(tokens)
+    arrays = {
+        **origin.arrays,
+        "n_sparse": n,
+        "indptr": np.arange(n + 1, dtype=np.int64),
+        "indices": np.arange(n, dtype=np.uint32),
+    }
+    X = origin.per_sequence(np.eye(n))
+    own = ChainCase(ReferenceChain(labels, n), X, origin.Y, arrays)
+    gram = np.ascontiguousarray(tokens @ tokens.T)
+    matrix = _native.MatrixKernel(gram, np.arange(n, dtype=np.uint32))
+    inverse = np.linalg.pinv(gram)
+
+    def metric(w):
+        scores = inverse @ w[: n * labels].reshape(n, labels)
+        return np.concatenate([scores.ravel(), w[n * labels :]])
+
+    problem = _native.KernelProblem(own.problem(), matrix, 2**20)
+    outputs = list_planes(own.reference, own.X, own.Y)
+    return Kind("sentences", problem, outputs, own.unpadded, metric=metric)
+
+
+def multiclass(dtype="float64"):
+    """Return the words as classes; start and end of a sequence are two features that are one."""
+    origin = case("words")
+    tokens, labels = np.vstack(origin.X), origin.n_labels
+    rows = np.hstack([tokens, np.ones((len(tokens), 2))])
+
+    def unpadded(weights):
+        emissions, ends = np.split(np.asarray(weights, float).reshape(rows.shape[1], -1), [-2])
+        assert not emissions[:, labels:].any()
+        nothing = np.zeros((labels, labels))  # the transitions
+        return np.vstack([emissions[:, :labels], nothing, ends[:, :labels]]).ravel()
+
+    problem = _native.MulticlassProblem(
+        n_classes=labels, n_sparse=0, labels=origin.arrays["labels"], dense64=rows
+    )
+    return Kind("words", problem, planes("words"), unpadded, dtype)
+
+
+KINDS = {
+    "chain float32": functools.partial(chain, dtype="float32"),
+    "chain float64": chain,
+    "one token": functools.partial(chain, "words"),
+    "python": python,
+    "listed float32": functools.partial(listed, "float32"),
+    "listed float64": listed,
+    "kernel chain": kernel,
+    "multiclass float32": functools.partial(multiclass, "float32"),
+    "multiclass float64": multiclass,
+}
+KINDS = {name: functools.cache(make) for name, make in KINDS.items()}
+
+PLAIN = {("linear", "margin")}
+ALL = set(FORMULATIONS) - {("hard", "slack")}  # which has nothing to rescale
+LINEAR = {pair for pair in ALL if pair[0] == "linear"}
+LINKED = {"l2", "elastic net", "own link"}
+#: Which formulations and regularisers each solver does.
+DOES = {
+    "sdm": (ALL, LINKED),
+    "sap": (ALL, {"l2", "elastic net"}),
+    "nslack": (ALL, LINKED),
+    "oneslack": (LINEAR, {"l2"}),
+    "bcfw": (PLAIN, {"l2"}),
+    "subgradient": (PLAIN, {"l2", "l1 ball"}),
+    "lp": (PLAIN, {"l1", "l1, not negative"}),
+    "extragradient": (PLAIN, {"l1, not negative"}),
+}
+#: What does not go together: hard margins scale w by one factor, and bounds may forbid that.
+APART = {(("hard", rescale), "own link") for rescale in ("margin", "none")}
+#: What goes with a kernel: of these solvers the plain formulation with L2.
+WITH_KERNEL = {"sdm", "sap", "nslack"}
+#: The relative gap that is asked for; this one comes close to the optimum slowly.
+GAP, GAPS = 1e-3, {"subgradient": 0.02}
+
+#: How a refusal says what would work.
+ADVICE = "|".join(
+    [
+        r"has no parameter '(slack|rescale)'; it has .* goes with solver 'sdm' or 'sap'",
+        r'take rescale="margin" or "none", or slack="linear" or "quadratic"',
+        r"cannot do .*; it does \w+.* goes with solver '\w+'",
+        r"hard margins .*: the link must be one pair of thresholds and one scale for all",
+        r"use solver 'sdm' or 'sap' or 'nslack', or kernel=\"linear\"",
+        r'use slack="linear" and rescale="margin", or kernel="linear"',
+        r'use L2\(\) \(and nu = 0\), or kernel="linear"',
+    ]
+)
+
+
+def trains(solver, formulation, regularizer, kind):
+    """Whether the tables say that a combination trains."""
+    formulations, regularizers = DOES[solver]
+    if kind == "kernel chain" and not (
+        solver in WITH_KERNEL and formulation in PLAIN and regularizer == "l2"
+    ):
+        return False
+    together = (formulation, regularizer) not in APART
+    return formulation in formulations and regularizer in regularizers and together
+
+
+EVERYTHING = list(itertools.product(ENTRANTS, FORMULATIONS, REGULARIZERS, KINDS))
+TRAINED = [combination for combination in EVERYTHING if trains(*combination)]
+
+
+@functools.cache
+def trained(solver, formulation, regularizer, kind):
+    """Train a combination."""
+    slack, rescale = formulation
+    # Not all solvers have these parameters; the defaults of those that have them are PLAIN.
+    options = {
+        "slack": None if slack == "linear" else slack,
+        "rescale": None if rescale == "margin" else rescale,
+    }
+    made = KINDS[kind]()
+    return quietly(
+        made.problem,
+        make_solver(ENTRANTS[solver], **options),
+        C=C,
+        dtype=made.dtype,
+        regularizer=REGULARIZERS[regularizer],
+        gap=GAPS.get(solver, GAP),
+        max_passes=3000,
+        random_state=0,
+    )
+
+
+def primal(kind, w, formulation, regularizer):
+    """Return the objective of weights, with every output written down."""
+    slack, rescale = formulation
+    by_kernel = kind.metric is not None
+    penalty = 0.5 * w @ kind.metric(w) if by_kernel else regularizer.penalty(w)
+    outputs = formulated(kind.planes, slack, rescale)
+    if slack == "hard":  # that of the multiple of w that has all margins
+        margin = outputs.delta @ w
+        assert margin.min() > 0
+        return penalty * max(1.0, (outputs.loss / margin).max()) ** 2
+    xi = slacks(outputs, w)
+    return penalty + C * (xi if slack == "linear" else 0.5 * xi**2).sum()
+
+
+def rounding(kind):
+    """Return what rounding may change of a primal, relatively."""
+    return 1e-5 if kind.dtype == "float32" else 1e-7
+
+
+@pytest.mark.parametrize(("solver", "formulation", "regularizer", "kind"), TRAINED, ids=str)
+def test_it_trains(solver, formulation, regularizer, kind):
+    result, made = trained(solver, formulation, regularizer, kind), KINDS[kind]()
+    certificate, tolerance = result.certificate, rounding(made)
+    assert result.converged, result.stop_reason
+    assert not certificate.approximate
+    assert certificate.gap <= GAPS.get(solver, GAP) + 1e-5
+    w = made.unpadded(result.weights).astype(float)
+    by_hand = primal(made, w, formulation, REGULARIZERS[regularizer])
+    assert certificate.primal == pytest.approx(by_hand, rel=tolerance)
+    assert certificate.dual <= certificate.primal * (1 + tolerance)
+    # Another solver of the same objective, on a plain chain: neither dual is above a primal.
+    first = next(name for name in DOES if trains(name, formulation, regularizer, "chain float64"))
+    data = {"sentences": "chain float64", "words": "one token"}[made.data]
+    other = trained(first, formulation, regularizer, data).certificate
+    assert certificate.dual <= other.primal * (1 + tolerance)
+    assert other.dual <= certificate.primal * (1 + tolerance)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("solver", ENTRANTS)
+def test_or_it_refuses(solver, kind):
+    for formulation, regularizer in itertools.product(FORMULATIONS, REGULARIZERS):
+        if not trains(solver, formulation, regularizer, kind):
+            with pytest.raises((NotCompatibleError, ValueError), match=ADVICE):
+                trained(solver, formulation, regularizer, kind)
+
+
+def test_every_solver_and_regulariser_has_joined():
+    assert ENTRANTS.keys() == DOES.keys() == SOLVERS.keys()
+    assert all(ENTRANTS[name].name == name for name in ENTRANTS)
+    known = {"Regularizer", "Selected", "make_regularizer"}  # the base, one with a layout, a maker
+    assert {type(r).__name__ for r in REGULARIZERS.values()} - {"NonNegative"} == (
+        set(regularizers.__all__) - known
+    )
+
+
+def test_the_page_about_formulations_says_the_same():
+    page = (Path(__file__).parents[1] / "docs" / "formulations.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \| ([^|]*) \|$", page, re.MULTILINE)
+    formulations = {"all": ALL, "linear, all": LINEAR, "linear, margin": PLAIN}
+    penalties = {
+        "L2": {"l2"},
+        "elastic net": {"elastic net"},
+        "others with a link": {"own link"},
+        "L1 ball": {"l1 ball"},
+        "L1": {"l1", "l1, not negative"},
+        "L1 without negative weights": {"l1, not negative"},
+    }
+    assert {
+        name: (formulations[pairs], set().union(*(penalties[r] for r in those.split(", "))))
+        for name, pairs, those in rows
+    } == DOES
+
+
+def test_the_objectives_are_not_trivial():
+    """No two objectives of the same data have the same optimum."""
+    optima = {}
+    for formulation, regularizer in itertools.product(FORMULATIONS, REGULARIZERS):
+        for name in DOES:
+            if trains(name, formulation, regularizer, "chain float64"):
+                result = trained(name, formulation, regularizer, "chain float64")
+                assert np.any(result.weights)
+                assert result.certificate.primal > 0.05
+                optima[formulation, regularizer] = result.certificate.primal
+    assert len(optima) == len(LINKED) * len(ALL) - len(APART) + 3
+    for regularizer in REGULARIZERS:
+        values = sorted(v for (_, r), v in optima.items() if r == regularizer)
+        assert all(b > 1.05 * a for a, b in itertools.pairwise(values))
+    free, not_negative = (optima[("linear", "margin"), r] for r in ("l1", "l1, not negative"))
+    assert not_negative > 1.05 * free
