@@ -43,9 +43,7 @@ class WeightsView {
   const nb::object& of(const double* w, std::size_t n, double factor) {
     if (w != from_ || factor != factor_) stale_ = true;
     if (!stale_ && touched_.empty()) return array_;
-    // Our own reference is one; views of the array that somebody made have another one as their base.
-    const bool kept = array_.is_valid() && Py_REFCNT(array_.ptr()) > 1;
-    if (!array_.is_valid() || kept || copy_.second != n) {
+    if (!array_.is_valid() || copy_.second != n || kept()) {
       make(n);
       stale_ = true;
     }
@@ -63,14 +61,24 @@ class WeightsView {
   }
 
  private:
+  // Does anybody but us have the array? Our own reference is one, and a view that somebody made of the
+  // array holds another one. What the array shows can also be had without it, through its `base`.
+  bool kept() const { return Py_REFCNT(array_.ptr()) > 1 || Py_REFCNT(base_.ptr()) > base_count_; }
+
   void make(std::size_t n) {
-    auto memory = std::make_unique<double[]>(n);
-    const nb::capsule owner(memory.get(), [](void* p) noexcept { delete[] static_cast<double*>(p); });
-    copy_ = {memory.release(), n};
-    array_ = nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(copy_.first, {n}, owner));
+    auto memory = std::make_unique_for_overwrite<double[]>(n);
+    double* const copy = memory.get();
+    const nb::capsule owner(copy, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    memory.release();
+    array_ = nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(copy, {n}, owner));
+    copy_ = {copy, n};
+    base_ = nb::object(array_.attr("base"));  // lives as long as the array
+    base_count_ = Py_REFCNT(base_.ptr());
   }
 
   nb::object array_;
+  nb::handle base_;
+  Py_ssize_t base_count_ = 0;
   std::pair<double*, std::size_t> copy_{nullptr, 0};  // what it shows
   const double* from_ = nullptr;
   double factor_ = 1.0;
@@ -89,6 +97,7 @@ class PythonStructure final : public SparsePlanes<double> {
       throw BadInput("a structure must have between 1 and 2^32 - 1 features, got " + std::to_string(n_weights_));
     }
     grades_offered_ = nb::cast<bool>(nb::getattr(problem_, "offers_grades", nb::bool_(false)));
+    slow_grades_ = nb::cast<bool>(nb::getattr(problem_, "prefers_argmax", nb::bool_(false)));
   }
 
   std::size_t n_examples() const override { return n_examples_; }
@@ -134,6 +143,7 @@ class PythonStructure final : public SparsePlanes<double> {
   }
 
   bool offers_grades(bool) const override { return grades_offered_; }
+  bool slow_grades() const override { return slow_grades_; }
   bool grades(Workspace& base, std::size_t i, const double* w, bool any, std::vector<Grade>& out) const override {
     if (!grades_offered_) return false;
     Scratch& ws = static_cast<Scratch&>(base);
@@ -189,7 +199,7 @@ class PythonStructure final : public SparsePlanes<double> {
 
   nb::object problem_, oracle_;
   std::size_t n_examples_, n_weights_;
-  bool grades_offered_ = false;
+  bool grades_offered_ = false, slow_grades_ = false;
 };
 
 }  // namespace mm

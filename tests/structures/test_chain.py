@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin.structures import Chain, check_structure
 from maxmargin.structures import chain as chain_module
-from maxmargin.structures.base import sparse_vector
+from maxmargin.structures.vectors import sparse_vector
 from native_problems import run_isolated
 from reference_chain import ReferenceChain
 

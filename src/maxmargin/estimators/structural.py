@@ -23,13 +23,9 @@ from maxmargin.solvers import SolveResult, make_solver, solve
 from maxmargin.solvers.base import Certificate, History, Machine, PassRecord
 from maxmargin.solvers.driver import model_weights, require_learned
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
-from maxmargin.structures.base import (
-    Structure,
-    _describe_exception,
-    as_structure,
-    structure_name,
-)
+from maxmargin.structures.base import Structure
 from maxmargin.structures.chain import PreparedProblem
+from maxmargin.structures.duck import as_structure, describe_exception, structure_name
 
 __all__ = ["NativeStructure", "StructuralEstimator", "StructuralSVM"]
 
@@ -383,7 +379,7 @@ class StructuralSVM(StructuralEstimator):
         except Exception as error:
             raise NotCompatibleError(
                 f"{structure_name(self.structure)} cannot be deep-copied, which training needs "
-                f"because it must not change it: {_describe_exception(error)}"
+                f"because it must not change it: {describe_exception(error)}"
             ) from error
 
     def fit(self, X: Any, Y: Any) -> StructuralSVM:
@@ -500,7 +496,7 @@ class StructuralSVM(StructuralEstimator):
             raise
         except Exception as error:
             raise StructureError(
-                f"{method} of {name} failed: {_describe_exception(error)}, for example {i}",
+                f"{method} of {name} failed: {describe_exception(error)}, for example {i}",
                 method=method,
                 example=i,
             ) from error

@@ -27,20 +27,17 @@ from maxmargin.structures.adapter import (
     real_number,
     value_tolerance,
 )
-from maxmargin.structures.base import (
-    BadFeatures,
-    Features,
-    SparseVector,
-    Structure,
-    _describe_exception,
+from maxmargin.structures.base import Structure
+from maxmargin.structures.duck import (
     accepts_truth,
     as_structure,
     declared_n_features,
-    equal_outputs,
+    describe_exception,
     offers,
-    sparse_vector,
     structure_name,
 )
+from maxmargin.structures.equality import equal_outputs
+from maxmargin.structures.vectors import BadFeatures, Features, SparseVector, sparse_vector
 
 __all__ = ["Problem", "StructureReport", "check_structure"]
 
@@ -312,7 +309,7 @@ class _Checker:
                     "writes w",
                     method,
                     i,
-                    f"{_call_text(method, i, given)} raised {_describe_exception(error)} when w "
+                    f"{_call_text(method, i, given)} raised {describe_exception(error)} when w "
                     "was read-only",
                     "accept weights that cannot be written to, as they are during training; "
                     "copy them first if a compiled function insists",
@@ -322,7 +319,7 @@ class _Checker:
                     "exception",
                     method,
                     i,
-                    f"{_call_text(method, i, given)} raised {_describe_exception(error)}",
+                    f"{_call_text(method, i, given)} raised {describe_exception(error)}",
                     f"make {method} work for every example"
                     + ("" if i is None else f"; call it by hand on example {i} for the traceback"),
                 )
@@ -439,7 +436,7 @@ class _Checker:
                 "pickle",
                 "structure",
                 None,
-                f"the structure cannot be pickled: {_describe_exception(error)}",
+                f"the structure cannot be pickled: {describe_exception(error)}",
                 "define its class at the top of a module and keep no lambdas, open files or "
                 "generators in it; else models cannot be pickled or sent to other processes",
             )
@@ -455,7 +452,7 @@ class _Checker:
                 "copy",
                 "structure",
                 None,
-                f"the structure cannot be deep-copied: {_describe_exception(error)}",
+                f"the structure cannot be deep-copied: {describe_exception(error)}",
                 "an estimator trains a deep copy: keep nothing in it that copy.deepcopy refuses, "
                 "or write __deepcopy__",
             )
