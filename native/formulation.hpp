@@ -76,7 +76,7 @@ class Formulation final : public Forwarding<T> {
   std::size_t first_piece(CodeView code) const override { return code.size(); }
   Found recombine(Workspace&, std::size_t, const T*, CodeView) const override { return {}; }
   bool offers_grades(bool) const override { return false; }
-  bool slow_grades() const override { return false; }
+  bool slow_grades(std::size_t) const override { return false; }
   bool grades(Workspace&, std::size_t, const T*, bool, std::vector<typename Base::Grade>&) const override { return false; }
 
   double loss(std::size_t i, CodeView plane) const override {
@@ -111,7 +111,7 @@ class Formulation final : public Forwarding<T> {
   Found oracle(Workspace& base, std::size_t i, const T* w) const override {
     Scratch& ws = static_cast<Scratch&>(base);
     const bool any = rescale_ == Rescale::kNone;
-    if (!any && base_.slow_grades() && base_.offers_grades(any)) {
+    if (!any && base_.offers_grades(any) && base_.slow_grades(i)) {
       const Found found = by_corners(ws, i, w, true);
       if (found.bound == 0.0) return found;
     }

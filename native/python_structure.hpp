@@ -97,7 +97,7 @@ class PythonStructure final : public SparsePlanes<double> {
       throw BadInput("a structure must have between 1 and 2^32 - 1 features, got " + std::to_string(n_weights_));
     }
     grades_offered_ = nb::cast<bool>(nb::getattr(problem_, "offers_grades", nb::bool_(false)));
-    slow_grades_ = nb::cast<bool>(nb::getattr(problem_, "prefers_argmax", nb::bool_(false)));
+    argmax_too_ = nb::cast<bool>(nb::getattr(problem_, "offers_argmax_too", nb::bool_(false)));
   }
 
   std::size_t n_examples() const override { return n_examples_; }
@@ -143,7 +143,11 @@ class PythonStructure final : public SparsePlanes<double> {
   }
 
   bool offers_grades(bool) const override { return grades_offered_; }
-  bool slow_grades() const override { return slow_grades_; }
+  bool slow_grades(std::size_t i) const override {
+    if (!argmax_too_) return false;
+    nb::gil_scoped_acquire gil;
+    return nb::cast<bool>(problem_.attr("prefers_argmax")(i));
+  }
   bool grades(Workspace& base, std::size_t i, const double* w, bool any, std::vector<Grade>& out) const override {
     if (!grades_offered_) return false;
     Scratch& ws = static_cast<Scratch&>(base);
@@ -199,7 +203,7 @@ class PythonStructure final : public SparsePlanes<double> {
 
   nb::object problem_, oracle_;
   std::size_t n_examples_, n_weights_;
-  bool grades_offered_ = false, slow_grades_ = false;
+  bool grades_offered_ = false, argmax_too_ = false;
 };
 
 }  // namespace mm

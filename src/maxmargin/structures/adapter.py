@@ -52,6 +52,9 @@ KEEP_BYTES = 64 * 2**20
 #: Outputs whose planes are not kept are read in pieces of about this size.
 CHUNK_BYTES = 2**20
 
+#: So many outputs are tried rather than asking a user's argmax several times.
+FEW_OUTPUTS = 256
+
 _FLOAT64 = np.dtype(np.float64)
 
 Plane = tuple[NDArray[np.uint32], NDArray[np.float64], float, bool]
@@ -126,6 +129,7 @@ class PythonProblem:
         self._enumerates = not any(offers(self.structure, m) for m in ("argmax", "score"))
         self._kept: dict[int, ListedPlanes] = {}
         self._keep_bytes = keep_bytes
+        self._few: dict[int, bool] = {}
         self.kept_bytes = 0
         for i, y in enumerate(self._Y):
             loss = self._loss(i, y)
@@ -248,10 +252,36 @@ class PythonProblem:
         return offers(self.structure, "best_by_loss") or offers(self.structure, "outputs")
 
     @property
-    def prefers_argmax(self) -> bool:
-        """Whether `grades` would have to try all outputs where the user wrote an argmax."""
+    def offers_argmax_too(self) -> bool:
+        """Whether the user wrote an argmax, and `grades` would have to try all outputs."""
         own = offers(self.structure, "argmax") and offers(self.structure, "outputs")
         return own and not offers(self.structure, "best_by_loss")
+
+    def prefers_argmax(self, i: int) -> bool:
+        """Tell whether several calls of argmax are expected to be faster than `grades`.
+
+        Parameters
+        ----------
+        i : int
+            Index of the example.
+
+        Returns
+        -------
+        bool
+            False if the outputs of the example are known to be few: then their planes are read
+            once, and kept. The answer depends on the example alone, so that a resumed run does
+            what the first one would have done.
+        """
+        few = self._few.get(i)
+        if few is None:
+            try:
+                few = len(self.structure.outputs(self._X[i])) <= FEW_OUTPUTS  # type: ignore[arg-type]
+            except MemoryError:
+                raise
+            except Exception:  # a generator, or a mistake that `grades` will name
+                few = False
+            self._few[i] = few
+        return not few
 
     def grades(self, i: int, w: ArrayLike, any_loss: bool) -> list[Plane]:
         """Return the planes with the smallest w.Δf at each loss, or over all losses.
