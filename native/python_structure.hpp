@@ -13,6 +13,7 @@
 
 #include <cmath>
 
+#include "listed_planes.hpp"
 #include "sparse_planes.hpp"
 
 namespace mm {
@@ -114,7 +115,14 @@ class PythonStructure final : public SparsePlanes<double> {
 
   struct Scratch final : Workspace {
     std::vector<std::vector<Code>> grades;
+    nb::object listing;  // kept by the problem, where the grades are rows of it
+    std::vector<std::pair<std::size_t, double>> rows;
     WeightsView view;
+    ~Scratch() override {
+      if (!listing.is_valid()) return;
+      nb::gil_scoped_acquire gil;
+      listing.reset();
+    }
   };
   std::unique_ptr<Workspace> workspace() const override { return std::make_unique<Scratch>(); }
   void weights_changed(Workspace& ws) const override { static_cast<Scratch&>(ws).view.all_changed(); }
@@ -152,10 +160,17 @@ class PythonStructure final : public SparsePlanes<double> {
     if (!grades_offered_) return false;
     Scratch& ws = static_cast<Scratch&>(base);
     nb::gil_scoped_acquire gil;
+    out.clear();
+    ws.listing = problem_.attr("kept_listing")(i);
+    if (!ws.listing.is_none()) {
+      PlaneRows& rows = listed(i, ws.listing);
+      rows.best_by_loss(w, any, ws.rows);
+      for (const auto& [k, margin] : ws.rows) out.push_back({rows.loss(k), margin});
+      return true;
+    }
     const nb::object answer = problem_.attr("grades")(i, ws.view.of(w, n_weights_, 1.0), any);
     if (!nb::isinstance<nb::list>(answer)) throw bad(i, "the grades are no list of planes");
     const nb::list planes = nb::borrow<nb::list>(answer);
-    out.clear();
     ws.grades.resize(planes.size());
     for (std::size_t k = 0; k < planes.size(); ++k) {
       if (read_plane(i, planes[k], ws.grades[k])) throw bad(i, "the truth is among the grades");
@@ -164,9 +179,17 @@ class PythonStructure final : public SparsePlanes<double> {
     }
     return true;
   }
-  double take_grade(Workspace& base, std::size_t, const double* w, std::size_t k) const override {
+  double take_grade(Workspace& base, std::size_t i, const double* w, std::size_t k) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    ws.code = ws.grades[k];
+    nb::gil_scoped_acquire gil;
+    if (ws.listing.is_none()) {
+      ws.code = ws.grades[k];
+    } else {
+      const PlaneRows& rows = listed(i, ws.listing);
+      const std::size_t row = ws.rows[k].first;
+      SparsePlane::write(rows.loss(row), rows.indices(row), rows.values(row), ws.code);
+      if (!valid(i, ws.code)) throw bad(i, "the oracle's plane is not a sparse vector");
+    }
     return SparsePlane(ws.code).dot(w);
   }
 
@@ -197,6 +220,12 @@ class PythonStructure final : public SparsePlanes<double> {
   bool valid(std::size_t i, CodeView code) const override { return SparsePlanes::valid(i, code) && SparsePlane(code).loss() >= 0.0; }
 
  private:
+  PlaneRows& listed(std::size_t i, nb::handle listing) const {
+    ListedPlanes* planes = nullptr;
+    if (!nb::try_cast(listing, planes, false) || planes == nullptr || planes->n_features() != n_weights_) throw bad(i, "the listing is no list of planes");
+    return planes->rows();
+  }
+
   static BadInput bad(std::size_t i, const std::string& what) { return BadInput(what + ", for example " + std::to_string(i)); }
 
   static constexpr double kValueTolerance = 1e-6;  // as VALUE_TOLERANCE of the Python side

@@ -127,6 +127,7 @@ class PythonProblem:
         self.n_worse = 0
         # Outputs are tried one by one: by the inherited argmax, whose scores are w.f.
         self._enumerates = not any(offers(self.structure, m) for m in ("argmax", "score"))
+        self._tells_best_by_loss = offers(self.structure, "best_by_loss")
         self._kept: dict[int, ListedPlanes] = {}
         self._keep_bytes = keep_bytes
         self._few: dict[int, bool] = {}
@@ -249,13 +250,13 @@ class PythonProblem:
     @property
     def offers_grades(self) -> bool:
         """Whether the structure can tell its best outputs by their loss, or all its outputs."""
-        return offers(self.structure, "best_by_loss") or offers(self.structure, "outputs")
+        return self._tells_best_by_loss or offers(self.structure, "outputs")
 
     @property
     def offers_argmax_too(self) -> bool:
         """Whether the user wrote an argmax, and `grades` would have to try all outputs."""
         own = offers(self.structure, "argmax") and offers(self.structure, "outputs")
-        return own and not offers(self.structure, "best_by_loss")
+        return own and not self._tells_best_by_loss
 
     def prefers_argmax(self, i: int) -> bool:
         """Tell whether several calls of argmax are expected to be faster than `grades`.
@@ -301,7 +302,7 @@ class PythonProblem:
             As `oracle` returns them; none of the truth.
         """
         weights = self._read_only(w)
-        if offers(self.structure, "best_by_loss"):
+        if self._tells_best_by_loss:
             truth = self._Y[i]
             found = self._call("best_by_loss", i, self._X[i], weights, truth)
             listings = self._read_outputs(i, "best_by_loss", found, CHUNK_BYTES)
@@ -317,6 +318,21 @@ class PythonProblem:
         return [plane for _, plane in best.values()]
 
     # --- outputs that are tried one by one ---
+
+    def kept_listing(self, i: int) -> ListedPlanes | None:
+        """Return the planes of all outputs, if they are kept: native code finds grades in them.
+
+        Parameters
+        ----------
+        i : int
+            Index of the example.
+
+        Returns
+        -------
+        ListedPlanes or None
+            None if `grades` has to be asked.
+        """
+        return None if self._tells_best_by_loss else self._kept.get(i)
 
     def _best_listed(self, i: int, weights: NDArray[np.float64]) -> Plane | None:
         """Return the plane that `oracle` returns, or None where the listing fails.
