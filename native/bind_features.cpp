@@ -40,6 +40,7 @@ nb::object sparse_plane(nb::handle truth_indices, nb::handle truth_values, nb::h
 }  // namespace
 
 void bind_features(nb::module_& m) {
+  FeatureReader::prepare();
   m.def("sparse_entries", &sparse_entries, "features"_a.none(), "n_features"_a.none() = nb::none(),
         "Indices and values of a feature vector of a common kind; None where it must be looked at more closely.");
   m.def("sparse_plane", &sparse_plane, "truth_indices"_a, "truth_values"_a, "features"_a.none(), "w"_a,

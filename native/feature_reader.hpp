@@ -98,6 +98,9 @@ class FeatureReader {
   std::vector<std::uint32_t>& indices() { return indices_; }
   std::vector<double>& values() { return values_; }
 
+  // Look the types up that are recognised; once, when the module is imported.
+  static void prepare() { types_of_python(); }
+
   // `size`: how many features there are, 0 where that is not known.
   bool read(nb::handle features, std::size_t size) {
     indices_.clear(), values_.clear();

@@ -98,6 +98,7 @@ class PythonStructure final : public SparsePlanes<double> {
       throw BadInput("a structure must have between 1 and 2^32 - 1 features, got " + std::to_string(n_weights_));
     }
     grades_offered_ = nb::cast<bool>(nb::getattr(problem_, "offers_grades", nb::bool_(false)));
+    listings_kept_ = nb::hasattr(problem_, "kept_listing");
     argmax_too_ = nb::cast<bool>(nb::getattr(problem_, "offers_argmax_too", nb::bool_(false)));
   }
 
@@ -161,7 +162,7 @@ class PythonStructure final : public SparsePlanes<double> {
     Scratch& ws = static_cast<Scratch&>(base);
     nb::gil_scoped_acquire gil;
     out.clear();
-    ws.listing = problem_.attr("kept_listing")(i);
+    ws.listing = listings_kept_ ? nb::object(problem_.attr("kept_listing")(i)) : nb::none();
     if (!ws.listing.is_none()) {
       PlaneRows& rows = listed(i, ws.listing);
       rows.best_by_loss(w, any, ws.rows);
@@ -232,7 +233,7 @@ class PythonStructure final : public SparsePlanes<double> {
 
   nb::object problem_, oracle_;
   std::size_t n_examples_, n_weights_;
-  bool grades_offered_ = false, argmax_too_ = false;
+  bool grades_offered_ = false, listings_kept_ = false, argmax_too_ = false;
 };
 
 }  // namespace mm

@@ -156,7 +156,8 @@ class Structure(ABC):
         x : object
             An input, as it stands in X.
         w : ndarray of shape (n_features,)
-            The weights, 8-byte. The array is read-only during training.
+            The weights, 8-byte. The array is read-only during training. Kept, it never changes;
+            otherwise the same array may hold other numbers at the next call.
         truth : object or None
             None: maximise ``w.f(x, y)``. Else: maximise ``loss(truth, y) + w.f(x, y)``.
 
@@ -194,6 +195,11 @@ class Structure(ABC):
         -------
         iterable
             All outputs, the truth among them.
+
+        Notes
+        -----
+        Training reads the features and losses of the outputs of an example once and keeps them, as
+        long as those of all examples take at most 64 MB.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must implement argmax(x, w, truth=None), or outputs(x) so that "
