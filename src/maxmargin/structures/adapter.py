@@ -415,7 +415,7 @@ class PythonProblem:
             and w.flags.c_contiguous
         ):
             return w
-        weights = np.ascontiguousarray(w, dtype=np.float64)
+        weights = np.asarray(w, dtype=np.float64, order="C")
         if weights.shape != (self.n_weights,):
             raise ValueError(f"w has shape {weights.shape}; expected ({self.n_weights},)")
         weights = weights.view()
