@@ -17,6 +17,10 @@
 // two corners. λ is refined where the bound is highest until it falls to the best H found (that is
 // the optimum, then) or the corners are neighbours: then the output that was found may be worse than
 // the best by no more than `Found::bound` says, and certificates use that.
+//
+// Where both are there and grades are slow (all outputs are tried), the corners come first, and the
+// grades only if the corners do not prove that the best output was found. Without losses (none) the
+// corners cannot prove anything about an example whose best output is the truth.
 #pragma once
 
 #include <cmath>
@@ -72,6 +76,7 @@ class Formulation final : public Forwarding<T> {
   std::size_t first_piece(CodeView code) const override { return code.size(); }
   Found recombine(Workspace&, std::size_t, const T*, CodeView) const override { return {}; }
   bool offers_grades(bool) const override { return false; }
+  bool slow_grades(std::size_t) const override { return false; }
   bool grades(Workspace&, std::size_t, const T*, bool, std::vector<typename Base::Grade>&) const override { return false; }
 
   double loss(std::size_t i, CodeView plane) const override {
@@ -105,8 +110,13 @@ class Formulation final : public Forwarding<T> {
 
   Found oracle(Workspace& base, std::size_t i, const T* w) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    if (base_.grades(*ws.inner, i, w, rescale_ == Rescale::kNone, ws.grades)) return by_grade(ws, i, w);
-    return by_corners(ws, i, w);
+    const bool any = rescale_ == Rescale::kNone;
+    if (!any && base_.offers_grades(any) && base_.slow_grades(i)) {
+      const Found found = by_corners(ws, i, w, true);
+      if (found.bound == 0.0) return found;
+    }
+    if (base_.grades(*ws.inner, i, w, any, ws.grades)) return by_grade(ws, i, w);
+    return by_corners(ws, i, w, false);
   }
 
  protected:
@@ -139,7 +149,8 @@ class Formulation final : public Forwarding<T> {
     return found;
   }
 
-  Found by_corners(Scratch& ws, std::size_t i, const T* w) const {
+  // `or_nothing`: end as soon as it is clear that the best output cannot be proved to be the best.
+  Found by_corners(Scratch& ws, std::size_t i, const T* w, bool or_nothing) const {
     const double one = ws.loss_scale;
     double top = 0.0;
     ws.best.clear();
@@ -169,13 +180,15 @@ class Formulation final : public Forwarding<T> {
       ws.stretches.push_back(s);
     };
     if (right.loss > left.loss) push({left, right, low, high, false, 0.0});
-    for (int asked = 0; !ws.stretches.empty();) {
+    const bool hopeless = or_nothing && bound > enough(top);
+    for (int asked = 0; !hopeless && !ws.stretches.empty();) {
       const auto worst = std::max_element(ws.stretches.begin(), ws.stretches.end(), [](const Stretch& p, const Stretch& q) { return p.bound < q.bound; });
       const Stretch s = *worst;
       if (s.bound <= enough(top)) break;
       ws.stretches.erase(worst);
       if (s.edge || ++asked > kMostAsked) {
         bound = std::max(bound, s.bound);
+        if (or_nothing) break;
         continue;
       }
       const double slope = (s.b.margin - s.a.margin) / (s.b.loss - s.a.loss);

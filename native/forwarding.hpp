@@ -33,6 +33,7 @@ class Forwarding : public Structure<T> {
 
   Found oracle(Workspace& ws, std::size_t i, const T* w) const override { return base().oracle(inner(ws), i, w); }
   bool offers_grades(bool any) const override { return base().offers_grades(any); }
+  bool slow_grades(std::size_t i) const override { return base().slow_grades(i); }
   bool grades(Workspace& ws, std::size_t i, const T* w, bool any, std::vector<Grade>& out) const override {
     return base().grades(inner(ws), i, w, any, out);
   }

@@ -9,6 +9,7 @@ void bind_encode(nanobind::module_& m);
 namespace mm {
 void bind_chain(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
+void bind_features(nanobind::module_& m);
 void bind_items(nanobind::module_& m);
 void bind_planes(nanobind::module_& m);
 void bind_kernel(nanobind::module_& m);
@@ -34,6 +35,7 @@ NB_MODULE(_native, m) {
   bind_encode(m);
   mm::bind_chain(m);
   mm::bind_engine(m);
+  mm::bind_features(m);
   mm::bind_items(m);
   mm::bind_planes(m);
   mm::bind_kernel(m);

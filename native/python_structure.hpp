@@ -13,6 +13,7 @@
 
 #include <cmath>
 
+#include "listed_planes.hpp"
 #include "sparse_planes.hpp"
 
 namespace mm {
@@ -43,9 +44,7 @@ class WeightsView {
   const nb::object& of(const double* w, std::size_t n, double factor) {
     if (w != from_ || factor != factor_) stale_ = true;
     if (!stale_ && touched_.empty()) return array_;
-    // Our own reference is one; views of the array that somebody made have another one as their base.
-    const bool kept = array_.is_valid() && Py_REFCNT(array_.ptr()) > 1;
-    if (!array_.is_valid() || kept || copy_.second != n) {
+    if (!array_.is_valid() || copy_.second != n || kept()) {
       make(n);
       stale_ = true;
     }
@@ -63,14 +62,24 @@ class WeightsView {
   }
 
  private:
+  // Does anybody but us have the array? Our own reference is one, and a view that somebody made of the
+  // array holds another one. What the array shows can also be had without it, through its `base`.
+  bool kept() const { return Py_REFCNT(array_.ptr()) > 1 || Py_REFCNT(base_.ptr()) > base_count_; }
+
   void make(std::size_t n) {
-    auto memory = std::make_unique<double[]>(n);
-    const nb::capsule owner(memory.get(), [](void* p) noexcept { delete[] static_cast<double*>(p); });
-    copy_ = {memory.release(), n};
-    array_ = nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(copy_.first, {n}, owner));
+    auto memory = std::make_unique_for_overwrite<double[]>(n);
+    double* const copy = memory.get();
+    const nb::capsule owner(copy, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    memory.release();
+    array_ = nb::cast(nb::ndarray<nb::numpy, const double, nb::ndim<1>>(copy, {n}, owner));
+    copy_ = {copy, n};
+    base_ = nb::object(array_.attr("base"));  // lives as long as the array
+    base_count_ = Py_REFCNT(base_.ptr());
   }
 
   nb::object array_;
+  nb::handle base_;
+  Py_ssize_t base_count_ = 0;
   std::pair<double*, std::size_t> copy_{nullptr, 0};  // what it shows
   const double* from_ = nullptr;
   double factor_ = 1.0;
@@ -89,6 +98,8 @@ class PythonStructure final : public SparsePlanes<double> {
       throw BadInput("a structure must have between 1 and 2^32 - 1 features, got " + std::to_string(n_weights_));
     }
     grades_offered_ = nb::cast<bool>(nb::getattr(problem_, "offers_grades", nb::bool_(false)));
+    listings_kept_ = nb::hasattr(problem_, "kept_listing");
+    argmax_too_ = nb::cast<bool>(nb::getattr(problem_, "offers_argmax_too", nb::bool_(false)));
   }
 
   std::size_t n_examples() const override { return n_examples_; }
@@ -105,7 +116,14 @@ class PythonStructure final : public SparsePlanes<double> {
 
   struct Scratch final : Workspace {
     std::vector<std::vector<Code>> grades;
+    nb::object listing;  // kept by the problem, where the grades are rows of it
+    std::vector<std::pair<std::size_t, double>> rows;
     WeightsView view;
+    ~Scratch() override {
+      if (!listing.is_valid()) return;
+      nb::gil_scoped_acquire gil;
+      listing.reset();
+    }
   };
   std::unique_ptr<Workspace> workspace() const override { return std::make_unique<Scratch>(); }
   void weights_changed(Workspace& ws) const override { static_cast<Scratch&>(ws).view.all_changed(); }
@@ -134,14 +152,26 @@ class PythonStructure final : public SparsePlanes<double> {
   }
 
   bool offers_grades(bool) const override { return grades_offered_; }
+  bool slow_grades(std::size_t i) const override {
+    if (!argmax_too_) return false;
+    nb::gil_scoped_acquire gil;
+    return nb::cast<bool>(problem_.attr("prefers_argmax")(i));
+  }
   bool grades(Workspace& base, std::size_t i, const double* w, bool any, std::vector<Grade>& out) const override {
     if (!grades_offered_) return false;
     Scratch& ws = static_cast<Scratch&>(base);
     nb::gil_scoped_acquire gil;
+    out.clear();
+    ws.listing = listings_kept_ ? nb::object(problem_.attr("kept_listing")(i)) : nb::none();
+    if (!ws.listing.is_none()) {
+      PlaneRows& rows = listed(i, ws.listing);
+      rows.best_by_loss(w, any, ws.rows);
+      for (const auto& [k, margin] : ws.rows) out.push_back({rows.loss(k), margin});
+      return true;
+    }
     const nb::object answer = problem_.attr("grades")(i, ws.view.of(w, n_weights_, 1.0), any);
     if (!nb::isinstance<nb::list>(answer)) throw bad(i, "the grades are no list of planes");
     const nb::list planes = nb::borrow<nb::list>(answer);
-    out.clear();
     ws.grades.resize(planes.size());
     for (std::size_t k = 0; k < planes.size(); ++k) {
       if (read_plane(i, planes[k], ws.grades[k])) throw bad(i, "the truth is among the grades");
@@ -150,9 +180,17 @@ class PythonStructure final : public SparsePlanes<double> {
     }
     return true;
   }
-  double take_grade(Workspace& base, std::size_t, const double* w, std::size_t k) const override {
+  double take_grade(Workspace& base, std::size_t i, const double* w, std::size_t k) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    ws.code = ws.grades[k];
+    nb::gil_scoped_acquire gil;
+    if (ws.listing.is_none()) {
+      ws.code = ws.grades[k];
+    } else {
+      const PlaneRows& rows = listed(i, ws.listing);
+      const std::size_t row = ws.rows[k].first;
+      SparsePlane::write(rows.loss(row), rows.indices(row), rows.values(row), ws.code);
+      if (!valid(i, ws.code)) throw bad(i, "the oracle's plane is not a sparse vector");
+    }
     return SparsePlane(ws.code).dot(w);
   }
 
@@ -183,13 +221,19 @@ class PythonStructure final : public SparsePlanes<double> {
   bool valid(std::size_t i, CodeView code) const override { return SparsePlanes::valid(i, code) && SparsePlane(code).loss() >= 0.0; }
 
  private:
+  PlaneRows& listed(std::size_t i, nb::handle listing) const {
+    ListedPlanes* planes = nullptr;
+    if (!nb::try_cast(listing, planes, false) || planes == nullptr || planes->n_features() != n_weights_) throw bad(i, "the listing is no list of planes");
+    return planes->rows();
+  }
+
   static BadInput bad(std::size_t i, const std::string& what) { return BadInput(what + ", for example " + std::to_string(i)); }
 
   static constexpr double kValueTolerance = 1e-6;  // as VALUE_TOLERANCE of the Python side
 
   nb::object problem_, oracle_;
   std::size_t n_examples_, n_weights_;
-  bool grades_offered_ = false;
+  bool grades_offered_ = false, listings_kept_ = false, argmax_too_ = false;
 };
 
 }  // namespace mm

@@ -84,6 +84,8 @@ class Structure {
     double loss, margin;
   };
   virtual bool offers_grades(bool /*any*/) const { return false; }
+  // Do grades of example i take far longer than some calls of the oracle? Then they are the last resort.
+  virtual bool slow_grades(std::size_t /*i*/) const { return false; }
   virtual bool grades(Workspace&, std::size_t /*i*/, const T*, bool /*any*/, std::vector<Grade>&) const { return false; }
   // Put the output of the k-th grade of the last grades(i) into the workspace; return its w.Δf.
   virtual double take_grade(Workspace&, std::size_t /*i*/, const T*, std::size_t /*k*/) const { return 0.0; }

@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from maxmargin.structures.base import as_structure, sparse_vector
+from maxmargin.structures.duck import as_structure
+from maxmargin.structures.vectors import sparse_vector
 
 
 class Solution(NamedTuple):

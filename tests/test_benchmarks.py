@@ -163,3 +163,29 @@ def test_time_of_native_passes(script: Any) -> None:
         problem, table3.Subgradient(), C=1.0, gap=0.0, max_passes=5, random_state=0, warn=False
     )
     assert np.array_equal(result.weights, plain.weights)
+
+
+@pytest.mark.parametrize("kind", ["dense", "dict", "tuple"])
+def test_old_ways_of_python_structures(script: Any, kind: str) -> None:
+    """What is measured as before and as now gives the same answers."""
+    bench = script("python_structures")
+    w = 0.01 * np.random.default_rng(0).normal(size=300)
+    structure = bench.Two(kind, 300)
+    problem = bench.PythonProblem(structure, [0], [0])
+    old = bench.old_oracle(structure, 0, 0, problem.truth_features(0)[:2], w)
+    for mine, theirs in zip(problem.oracle(0, w), old, strict=False):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-15)
+
+    classes, x = bench.Classes(5), np.random.default_rng(1).normal(size=100)
+    problem = bench.PythonProblem(classes, [x], [3])
+    w = np.random.default_rng(2).normal(size=500)
+    f = problem.truth_features(0)[:2]
+    y_hat = bench.old_brute_force(classes, x, w, 3)
+    assert y_hat == classes.argmax(x, w, truth=3) == bench.FastClasses(5).argmax(x, w, truth=3)
+    delta = bench.old_difference(f, bench.old_vector(classes.joint_feature(x, y_hat), 500), 500)
+    for mine, theirs in zip(problem.oracle(0, w), delta, strict=False):
+        np.testing.assert_array_equal(mine, theirs)
+    planes = problem.grades(0, w, False)
+    for mine, (_, *theirs) in zip(planes, bench.old_grades(classes, x, 3, f, w), strict=True):
+        for a, b in zip(mine, theirs, strict=False):
+            np.testing.assert_array_equal(a, b)

@@ -22,17 +22,10 @@ from maxmargin.errors import (
     NotCompatibleError,
     StructureError,
 )
-from maxmargin.structures.base import (
-    BadFeatures,
-    Structure,
-    accepts_truth,
-    as_structure,
-    declared_n_features,
-    equal_outputs,
-    offers,
-    output_key,
-    sparse_vector,
-)
+from maxmargin.structures.base import Structure
+from maxmargin.structures.duck import accepts_truth, as_structure, declared_n_features, offers
+from maxmargin.structures.equality import equal_outputs, output_key
+from maxmargin.structures.vectors import BadFeatures, sparse_vector
 
 
 class Ranking(Structure):

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin.solvers import SDM, solve
 from maxmargin.structures import Chain, chain_learning, check_structure
-from maxmargin.structures.base import sparse_vector
+from maxmargin.structures.vectors import sparse_vector
 from native_problems import run_isolated
 from reference_chain import ReferenceChain
 

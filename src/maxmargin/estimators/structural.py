@@ -25,12 +25,8 @@ from maxmargin.solvers.driver import model_weights, require_learned
 from maxmargin.solvers.history import History, PassRecord
 from maxmargin.solvers.machine import Machine
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
-from maxmargin.structures.base import (
-    Structure,
-    _describe_exception,
-    as_structure,
-    structure_name,
-)
+from maxmargin.structures.base import Structure
+from maxmargin.structures.duck import as_structure, describe_exception, structure_name
 from maxmargin.structures.native import NativeStructure, PreparedProblem
 
 __all__ = ["StructuralEstimator", "StructuralSVM"]
@@ -366,7 +362,7 @@ class StructuralSVM(StructuralEstimator):
         except Exception as error:
             raise NotCompatibleError(
                 f"{structure_name(self.structure)} cannot be deep-copied, which training needs "
-                f"because it must not change it: {_describe_exception(error)}"
+                f"because it must not change it: {describe_exception(error)}"
             ) from error
 
     def fit(self, X: Any, Y: Any) -> StructuralSVM:
@@ -483,7 +479,7 @@ class StructuralSVM(StructuralEstimator):
             raise
         except Exception as error:
             raise StructureError(
-                f"{method} of {name} failed: {_describe_exception(error)}, for example {i}",
+                f"{method} of {name} failed: {describe_exception(error)}, for example {i}",
                 method=method,
                 example=i,
             ) from error

@@ -11,25 +11,30 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._native import ListedPlanes, sparse_plane
 from maxmargin.errors import NotCompatibleError, StructureError
 from maxmargin.lazy import is_sparse
-from maxmargin.structures.base import (
-    BadFeatures,
-    SparseVector,
-    _describe_exception,
+from maxmargin.structures.duck import (
     accepts_truth,
     as_structure,
     checked_n_features,
     declared_n_features,
+    describe_exception,
     offers,
+    structure_name,
+)
+from maxmargin.structures.vectors import (
+    BadFeatures,
+    SparseVector,
+    plain_features,
     require_size,
     sparse_vector,
-    structure_name,
 )
 
 __all__ = ["PythonProblem", "example_list", "paired_examples", "real_number", "value_tolerance"]
@@ -40,6 +45,17 @@ LOSS_TOLERANCE = 1e-9
 #: How much two values may differ in relation to the numbers that were added up for them. Generous
 #: enough for a user's argmax that computes with 4-byte numbers.
 VALUE_TOLERANCE = 1e-6
+
+#: Memory for the planes of listed outputs of all examples of a problem.
+KEEP_BYTES = 64 * 2**20
+
+#: Outputs whose planes are not kept are read in pieces of about this size.
+CHUNK_BYTES = 2**20
+
+#: So many outputs are tried rather than asking a user's argmax several times.
+FEW_OUTPUTS = 256
+
+_FLOAT64 = np.dtype(np.float64)
 
 Plane = tuple[NDArray[np.uint32], NDArray[np.float64], float, bool]
 
@@ -56,6 +72,10 @@ class PythonProblem:
     n_features : int or None
         Size of the joint feature vector. With None: the structure's own ``n_features``, else the
         size of the first feature vector of a truth that tells it.
+    keep_bytes : int
+        How much memory the planes of listed outputs may take. Where ``outputs(x)`` are tried one by
+        one, their features and losses are read once and kept, example by example, until so many
+        bytes are used; the outputs of the other examples are read again at every call.
 
     Attributes
     ----------
@@ -65,6 +85,8 @@ class PythonProblem:
         Number of weights, which is the number of features.
     n_worse : int
         How often the oracle returned an output worse than the truth.
+    kept_bytes : int
+        Memory of the planes of listed outputs that are kept.
 
     Raises
     ------
@@ -76,7 +98,14 @@ class PythonProblem:
         If X and Y differ in length or are empty.
     """
 
-    def __init__(self, structure: Any, X: Any, Y: Any, n_features: int | None = None) -> None:
+    def __init__(
+        self,
+        structure: Any,
+        X: Any,
+        Y: Any,
+        n_features: int | None = None,
+        keep_bytes: int = KEEP_BYTES,
+    ) -> None:
         self.structure = as_structure(structure)
         self._name = structure_name(self.structure)
         if not accepts_truth(self.structure):
@@ -94,7 +123,15 @@ class PythonProblem:
         ]
         self.n_examples = len(self._Y)
         self.n_weights = self._fix_size() if n_features is None else n_features
+        self._shape = (self.n_weights,)
         self.n_worse = 0
+        # Outputs are tried one by one: by the inherited argmax, whose scores are w.f.
+        self._enumerates = not any(offers(self.structure, m) for m in ("argmax", "score"))
+        self._tells_best_by_loss = offers(self.structure, "best_by_loss")
+        self._kept: dict[int, ListedPlanes] = {}
+        self._keep_bytes = keep_bytes
+        self._few: dict[int, bool] = {}
+        self.kept_bytes = 0
         for i, y in enumerate(self._Y):
             loss = self._loss(i, y)
             if loss > LOSS_TOLERANCE:
@@ -173,33 +210,79 @@ class PythonProblem:
             The first time that the oracle returns an output worse than the truth.
         """
         weights = self._read_only(w)
+        if self._enumerates:
+            plane = self._best_listed(i, weights)
+            if plane is not None:
+                return plane
         truth = self._Y[i]
         y_hat = self._call("argmax", i, self._X[i], weights, truth=truth)
         if y_hat is None:
             raise self._error("argmax", i, "returned None; expected an output (a missing return?)")
         loss = self._loss(i, y_hat)
         if self._call("equal", i, truth, y_hat):
-            if loss > LOSS_TOLERANCE:
-                raise self._error(
-                    "loss", i, f"is {loss} for an output that equals the truth; expected 0"
-                )
+            self._require_no_loss(i, loss)
             return _truth_plane()
 
-        found = self._features(i, y_hat, self.n_weights, "the output of argmax")
+        features = self._call("joint_feature", i, self._X[i], y_hat)
         f = self._truths[i]
-        value = loss + found.dot(weights) - f.dot(weights)
-        if value < -value_tolerance(weights, loss, f, found):
+        plain, _ = plain_features(features, self.n_weights)
+        found = sparse_plane(f.indices, f.values, plain, weights)
+        if found is None:  # an unusual kind, or something is wrong with it
+            entries = self._vector(i, features, self.n_weights, "the output of argmax")[:2]
+            found = sparse_plane(f.indices, f.values, entries, weights)
+            assert found is not None
+        indices, values, score, scale = found
+        return self._unless_worse(i, (indices, values, loss, False), loss + score, scale)
+
+    def _unless_worse(self, i: int, plane: Plane, value: float, scale: float) -> Plane:
+        """Return the plane of the output found, or that of the truth if it is the same or better.
+
+        ``value`` is l - w.Δf, and ``scale`` the sum of the absolute values added up for w.Δf.
+        """
+        indices, _, loss, _ = plane
+        if value < -_tolerance(loss + scale):
             self._count_worse(i, value)
             return _truth_plane()
-        indices, values = _difference(f, found, self.n_weights)
         if len(indices) == 0 and loss <= LOSS_TOLERANCE:
             return _truth_plane()
-        return indices, values, loss, False
+        return plane
 
     @property
     def offers_grades(self) -> bool:
         """Whether the structure can tell its best outputs by their loss, or all its outputs."""
-        return offers(self.structure, "best_by_loss") or offers(self.structure, "outputs")
+        return self._tells_best_by_loss or offers(self.structure, "outputs")
+
+    @property
+    def offers_argmax_too(self) -> bool:
+        """Whether the user wrote an argmax, and `grades` would have to try all outputs."""
+        own = offers(self.structure, "argmax") and offers(self.structure, "outputs")
+        return own and not self._tells_best_by_loss
+
+    def prefers_argmax(self, i: int) -> bool:
+        """Tell whether several calls of argmax are expected to be faster than `grades`.
+
+        Parameters
+        ----------
+        i : int
+            Index of the example.
+
+        Returns
+        -------
+        bool
+            False if the outputs of the example are known to be few: then their planes are read
+            once, and kept. The answer depends on the example alone, so that a resumed run does
+            what the first one would have done.
+        """
+        few = self._few.get(i)
+        if few is None:
+            try:
+                few = len(self.structure.outputs(self._X[i])) <= FEW_OUTPUTS  # type: ignore[arg-type]
+            except MemoryError:
+                raise
+            except Exception:  # a generator, or a mistake that `grades` will name
+                few = False
+            self._few[i] = few
+        return not few
 
     def grades(self, i: int, w: ArrayLike, any_loss: bool) -> list[Plane]:
         """Return the planes with the smallest w.Δf at each loss, or over all losses.
@@ -219,34 +302,120 @@ class PythonProblem:
             As `oracle` returns them; none of the truth.
         """
         weights = self._read_only(w)
-        x, truth = self._X[i], self._Y[i]
-        if offers(self.structure, "best_by_loss"):
-            method, found = "best_by_loss", self._call("best_by_loss", i, x, weights, truth)
+        if self._tells_best_by_loss:
+            truth = self._Y[i]
+            found = self._call("best_by_loss", i, self._X[i], weights, truth)
+            listings = self._read_outputs(i, "best_by_loss", found, CHUNK_BYTES)
         else:
-            method, found = "outputs", self._call("outputs", i, x)
+            listings = self._listings(i)
         best: dict[float, tuple[float, Plane]] = {}
-        f = self._truths[i]
-        for y in self._listed(method, i, found):
-            if self._call("equal", i, truth, y):
-                continue
-            loss = self._loss(i, y)
-            features = self._features(i, y, self.n_weights, f"an output of {method}")
-            margin = f.dot(weights) - features.dot(weights)
-            key = 0.0 if any_loss else loss
-            if key not in best or margin < best[key][0]:
-                indices, values = _difference(f, features, self.n_weights)
-                best[key] = margin, (indices, values, loss, False)
+        for rows in listings:
+            for k, margin in rows.best_by_loss(weights, any_loss):
+                plane = rows.plane(k)
+                key = 0.0 if any_loss else plane[2]
+                if key not in best or margin < best[key][0]:
+                    best[key] = margin, plane
         return [plane for _, plane in best.values()]
 
-    def _listed(self, method: str, i: int, found: Any) -> list[Any]:
+    # --- outputs that are tried one by one ---
+
+    def kept_listing(self, i: int) -> ListedPlanes | None:
+        """Return the planes of all outputs, if they are kept: native code finds grades in them.
+
+        Parameters
+        ----------
+        i : int
+            Index of the example.
+
+        Returns
+        -------
+        ListedPlanes or None
+            None if `grades` has to be asked.
+        """
+        return None if self._tells_best_by_loss else self._kept.get(i)
+
+    def _best_listed(self, i: int, weights: NDArray[np.float64]) -> Plane | None:
+        """Return the plane that `oracle` returns, or None where the listing fails.
+
+        A failure is left to the structure's own ``argmax``, which names it as it always did.
+        """
+        best: tuple[float, float, Plane] | None = None
         try:
-            return list(found)
+            for rows in self._listings(i):
+                k, value, scale = rows.best(weights)
+                if best is None or value > best[0]:
+                    best = value, scale, rows.plane(k)
+        except MemoryError:
+            raise
+        except Exception:
+            return None
+        if best is None:
+            return None
+        value, scale, plane = best
+        return _truth_plane() if plane[3] else self._unless_worse(i, plane, value, scale)
+
+    def _listings(self, i: int) -> Iterator[ListedPlanes]:
+        """Yield the planes of all outputs of an example, in one listing where it can be kept."""
+        kept = self._kept.get(i)
+        if kept is not None:
+            yield kept
+            return
+        room = self._keep_bytes - self.kept_bytes
+        found = self._call("outputs", i, self._X[i])
+        whole: ListedPlanes | None = None
+        for n, rows in enumerate(self._read_outputs(i, "outputs", found, max(room, CHUNK_BYTES))):
+            whole = rows if n == 0 else None
+            yield rows
+        if whole is not None and i not in self._kept:
+            whole.shrink()
+            if self.kept_bytes + whole.nbytes <= self._keep_bytes:
+                self._kept[i] = whole
+                self.kept_bytes += whole.nbytes
+
+    def _read_outputs(
+        self, i: int, method: str, found: Any, chunk_bytes: int
+    ) -> Iterator[ListedPlanes]:
+        """Yield the planes of a user's outputs in listings of at most about so many bytes."""
+        f, truth = self._truths[i], self._Y[i]
+        rows = ListedPlanes(f.indices, f.values, self.n_weights)
+        for y in self._each(method, i, found):
+            if y is None:
+                raise self._error(method, i, "has None among the outputs; expected an output")
+            loss = self._loss(i, y)
+            if self._call("equal", i, truth, y):
+                self._require_no_loss(i, loss)
+                rows.add_truth()
+            else:
+                features = self._call("joint_feature", i, self._X[i], y)
+                plain, _ = plain_features(features, self.n_weights)
+                if not rows.add(plain, loss):
+                    what = f"an output of {method}"
+                    rows.add(self._vector(i, features, self.n_weights, what)[:2], loss)
+            if rows.nbytes > chunk_bytes:
+                yield rows
+                rows = ListedPlanes(f.indices, f.values, self.n_weights)
+        if len(rows) > 0:
+            yield rows
+
+    def _each(self, method: str, i: int, found: Any) -> Iterator[Any]:
+        try:
+            yield from found
         except TypeError as error:
             what = f"returned a {type(found).__name__}; expected an iterable of outputs"
             raise self._error(method, i, what) from error
 
+    # --- what the user's methods are given and return ---
+
     def _read_only(self, w: ArrayLike) -> NDArray[np.float64]:
-        weights = np.asarray(w, dtype=np.float64)
+        if (
+            type(w) is np.ndarray
+            and w.dtype is _FLOAT64
+            and w.shape == self._shape
+            and not w.flags.writeable
+            and w.flags.c_contiguous
+        ):
+            return w
+        weights = np.asarray(w, dtype=np.float64, order="C")
         if weights.shape != (self.n_weights,):
             raise ValueError(f"w has shape {weights.shape}; expected ({self.n_weights},)")
         weights = weights.view()
@@ -262,7 +431,7 @@ class PythonProblem:
                 f"training goes on, but argmax of {self._name} does not find the maximum; run "
                 "check_structure to see what is wrong (further cases are only counted)",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _call(self, method: str, i: int, *args: Any, **kwargs: Any) -> Any:
@@ -271,10 +440,13 @@ class PythonProblem:
         except MemoryError:
             raise
         except Exception as error:
-            raise self._error(method, i, f"failed: {_describe_exception(error)}") from error
+            raise self._error(method, i, f"failed: {describe_exception(error)}") from error
 
     def _features(self, i: int, y: Any, n_features: int | None, what: str) -> SparseVector:
         features = self._call("joint_feature", i, self._X[i], y)
+        return self._vector(i, features, n_features, what)
+
+    def _vector(self, i: int, features: Any, n_features: int | None, what: str) -> SparseVector:
         try:
             return sparse_vector(features, n_features)
         except BadFeatures as error:
@@ -282,7 +454,7 @@ class PythonProblem:
 
     def _loss(self, i: int, y_hat: Any) -> float:
         returned = self._call("loss", i, self._Y[i], y_hat)
-        loss = real_number(returned)
+        loss = returned if type(returned) is float else real_number(returned)
         if loss is None:
             raise self._error(
                 "loss", i, f"returned an object of type {type(returned).__name__}; expected a float"
@@ -292,6 +464,12 @@ class PythonProblem:
         if loss < -LOSS_TOLERANCE:
             raise self._error("loss", i, f"returned {loss}; expected at least 0")
         return max(loss, 0.0)
+
+    def _require_no_loss(self, i: int, loss: float) -> None:
+        if loss > LOSS_TOLERANCE:
+            raise self._error(
+                "loss", i, f"is {loss} for an output that equals the truth; expected 0"
+            )
 
     def _error(self, method: str, i: int, what: str) -> StructureError:
         return StructureError(
@@ -389,30 +567,12 @@ def value_tolerance(
     float
         The tolerance.
     """
-    scale = loss + first.absolute_dot(w) + second.absolute_dot(w)
+    return _tolerance(loss + first.absolute_dot(w) + second.absolute_dot(w))
+
+
+def _tolerance(scale: float) -> float:
     return VALUE_TOLERANCE * scale + 1e-12
 
 
 def _truth_plane() -> Plane:
     return np.empty(0, np.uint32), np.empty(0), 0.0, True
-
-
-def _difference(
-    a: SparseVector, b: SparseVector, size: int
-) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-    """Return a - b as ascending indices and the values there, without zeros."""
-    if 4 * (len(a.indices) + len(b.indices)) >= size:
-        dense = np.zeros(size)
-        dense[a.indices] = a.values
-        dense[b.indices] -= b.values
-        indices = np.flatnonzero(dense).astype(np.uint32)
-        return indices, dense[indices]
-    if len(a.indices) + len(b.indices) == 0:
-        return a.indices, a.values
-    merged = np.concatenate([a.indices, b.indices])
-    order = np.argsort(merged, kind="stable")
-    merged, values = merged[order], np.concatenate([a.values, -b.values])[order]
-    first = np.flatnonzero(np.append(True, merged[1:] != merged[:-1]))
-    indices, values = merged[first], np.add.reduceat(values, first)
-    keep = values != 0.0
-    return indices[keep], values[keep]

@@ -19,12 +19,12 @@ import numpy as np
 
 from maxmargin.errors import StructureError
 from maxmargin.structures.adapter import paired_examples
-from maxmargin.structures.base import structure_name
 from maxmargin.structures.check_argmax import ArgmaxChecks
 from maxmargin.structures.check_calls import MethodFailed, StructureCalls
 from maxmargin.structures.check_report import StructureReport
 from maxmargin.structures.check_setup import check_pickle, check_prepare, check_protocol
 from maxmargin.structures.check_truths import check_truths
+from maxmargin.structures.duck import structure_name
 
 __all__ = ["check_structure"]
 

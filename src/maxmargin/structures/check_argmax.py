@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.structures.adapter import LOSS_TOLERANCE, real_number, value_tolerance
-from maxmargin.structures.base import SparseVector, offers, sparse_vector
 from maxmargin.structures.check_calls import MAX_LISTED, MethodFailed, StructureCalls
 from maxmargin.structures.check_values import copied, kind_of, shape_of, unchanged
+from maxmargin.structures.duck import offers
+from maxmargin.structures.vectors import SparseVector, sparse_vector
 
 __all__ = ["ArgmaxChecks"]
 

@@ -8,16 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from maxmargin.structures.adapter import LOSS_TOLERANCE, real_number
-from maxmargin.structures.base import (
-    BadFeatures,
-    Features,
-    SparseVector,
-    Structure,
-    _describe_exception,
-    sparse_vector,
-)
+from maxmargin.structures.base import Structure
 from maxmargin.structures.check_report import Finding, StructureReport
 from maxmargin.structures.check_values import copied, unchanged
+from maxmargin.structures.duck import describe_exception
+from maxmargin.structures.vectors import BadFeatures, Features, SparseVector, sparse_vector
 
 __all__ = ["MAX_LISTED", "MethodFailed", "StructureCalls"]
 
@@ -118,7 +113,7 @@ class StructureCalls:
                     "writes w",
                     method,
                     i,
-                    f"{_call_text(method, i, given)} raised {_describe_exception(error)} when w "
+                    f"{_call_text(method, i, given)} raised {describe_exception(error)} when w "
                     "was read-only",
                     "accept weights that cannot be written to, as they are during training; "
                     "copy them first if a compiled function insists",
@@ -128,7 +123,7 @@ class StructureCalls:
                     "exception",
                     method,
                     i,
-                    f"{_call_text(method, i, given)} raised {_describe_exception(error)}",
+                    f"{_call_text(method, i, given)} raised {describe_exception(error)}",
                     f"make {method} work for every example"
                     + ("" if i is None else f"; call it by hand on example {i} for the traceback"),
                 )

@@ -7,8 +7,8 @@ import pickle
 from typing import Any
 
 from maxmargin.errors import NotCompatibleError
-from maxmargin.structures.base import _describe_exception, accepts_truth, as_structure, offers
 from maxmargin.structures.check_calls import MethodFailed, StructureCalls
+from maxmargin.structures.duck import accepts_truth, as_structure, describe_exception, offers
 
 __all__ = ["check_pickle", "check_prepare", "check_protocol"]
 
@@ -45,7 +45,7 @@ def check_pickle(calls: StructureCalls, original: Any) -> None:
             "pickle",
             "structure",
             None,
-            f"the structure cannot be pickled: {_describe_exception(error)}",
+            f"the structure cannot be pickled: {describe_exception(error)}",
             "define its class at the top of a module and keep no lambdas, open files or "
             "generators in it; else models cannot be pickled or sent to other processes",
         )
@@ -63,7 +63,7 @@ def check_prepare(calls: StructureCalls, original: Any, X: Any, Y: Any) -> None:
             "copy",
             "structure",
             None,
-            f"the structure cannot be deep-copied: {_describe_exception(error)}",
+            f"the structure cannot be deep-copied: {describe_exception(error)}",
             "an estimator trains a deep copy: keep nothing in it that copy.deepcopy refuses, "
             "or write __deepcopy__",
         )

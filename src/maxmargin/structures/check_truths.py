@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from maxmargin.errors import StructureError
 from maxmargin.structures.adapter import LOSS_TOLERANCE
-from maxmargin.structures.base import Features, SparseVector, declared_n_features, offers
 from maxmargin.structures.check_calls import MethodFailed, StructureCalls
 from maxmargin.structures.check_values import copied, same_features
+from maxmargin.structures.duck import declared_n_features, offers
+from maxmargin.structures.vectors import Features, SparseVector
 
 __all__ = ["check_truths"]
 

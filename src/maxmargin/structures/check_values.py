@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin.structures.adapter import real_number
-from maxmargin.structures.base import BadFeatures, Features, equal_outputs, sparse_vector
+from maxmargin.structures.equality import equal_outputs
+from maxmargin.structures.vectors import BadFeatures, Features, sparse_vector
 
 __all__ = ["copied", "kind_of", "same_features", "shape_of", "unchanged"]
 
