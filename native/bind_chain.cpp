@@ -1,4 +1,5 @@
 // Python bindings of the chain: encoded batches, decoding.
+#include "bind_tokens.hpp"
 #include "chain_decode.hpp"
 #include "chain_problem.hpp"
 #include "fingerprint.hpp"
@@ -21,12 +22,11 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
                            std::optional<Array<std::uint32_t>> pair_indices,
                            std::optional<Array<double>> values64,
                            std::optional<Array<double>> token_weight64) {
+  const auto keep = [this](const auto& array) { this->keep(array); };
   data_.n_labels = n_labels;
-  data_.n_sparse = n_sparse;
   data_.offsets = {offsets.data(), offsets.shape(0)};
   keep(offsets);
   require(n_labels >= 1, "at least one label is needed");
-  require(n_sparse <= ~std::uint32_t{0}, "more sparse features than the index type holds (2^32 - 1)");
   require(n_labels < (std::size_t{1} << 24), "more labels than the index type holds (2^24 - 1)");
   require(data_.offsets.size() >= 2, "at least one sequence is needed");
   require(data_.offsets.front() == 0, "offsets must begin with 0");
@@ -34,56 +34,10 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
     if (data_.offsets[i] <= data_.offsets[i - 1]) throw BadInput("sequence " + std::to_string(i - 1) + " is empty");
   }
   const std::size_t tokens = std::size_t(data_.offsets.back());
-  const auto take_rows = [&](const auto& indptr, const auto& indices, std::size_t n_features, auto& ends, auto& ids) {
-    require(indptr.has_value() == indices.has_value(), "indptr and indices go together");
-    if (!indptr) {
-      require(n_features == 0, "without indices there must be no features");
-      return;
-    }
-    ends = {indptr->data(), indptr->shape(0)};
-    ids = {indices->data(), indices->shape(0)};
-    keep(*indptr);
-    keep(*indices);
-    require(ends.size() == tokens + 1, "indptr must have one entry more than there are tokens");
-    require(ends.front() == 0 && ends.back() == std::int64_t(ids.size()), "indptr must run from 0 to the number of indices");
-    // Without branches within a row, and so with vectors: the data of each tagged batch come by here.
-    std::uint32_t largest = 0;
-    for (const std::uint32_t id : ids) largest = std::max(largest, id);
-    bool good = ids.empty() || largest < n_features;
-    for (std::size_t t = 0; t < tokens; ++t) {
-      require(ends[t] <= ends[t + 1] && ends[t + 1] <= ends.back(), "indptr must not decrease");
-      const std::uint32_t* row = ids.data() + ends[t];
-      const std::int64_t n = ends[t + 1] - ends[t];
-      bool ascending = true;
-      for (std::int64_t k = 1; k < n; ++k) ascending &= row[k - 1] < row[k];
-      good &= ascending;
-    }
-    require(good, "feature ids of a token must be ascending and below the number of features");
-  };
+  take_tokens(data_, n_sparse, tokens, {indptr, indices, values, values64, dense32, dense64}, keep);
   data_.n_pair = n_pair;
   require(n_pair <= ~std::uint32_t{0}, "more pair features than the index type holds (2^32 - 1)");
-  take_rows(indptr, indices, n_sparse, data_.indptr, data_.indices);
-  take_rows(pair_indptr, pair_indices, n_pair, data_.pair_indptr, data_.pair_indices);
-  require(!(values && values64) && !(token_weight && token_weight64), "values and token weights have one precision");
-  const auto take_numbers = [&](const auto& array, std::size_t size, const auto*& slot, const char* message) {
-    if (!array) return;
-    require(array->shape(0) == size, message);
-    slot = array->data();
-    keep(*array);
-  };
-  require(!(values || values64) || indptr.has_value(), "values and indices differ in length");
-  take_numbers(values, data_.indices.size(), data_.values, "values and indices differ in length");
-  take_numbers(values64, data_.indices.size(), data_.values64, "values and indices differ in length");
-  require(!(dense32 && dense64), "dense features have one precision");
-  const auto take_dense = [&](const auto& array, auto& slot) {
-    require(array.shape(0) == tokens, "dense features must have one row per token");
-    require(array.shape(1) >= 1, "dense features must have at least one column");
-    data_.n_dense = array.shape(1);
-    slot = array.data();
-    keep(array);
-  };
-  if (dense32) take_dense(*dense32, data_.dense32);
-  if (dense64) take_dense(*dense64, data_.dense64);
+  take_rows(pair_indptr, pair_indices, n_pair, tokens, data_.pair_indptr, data_.pair_indices, keep);
   if (labels) {
     require(labels->shape(0) == tokens, "labels must have one entry per token");
     for (std::size_t t = 0; t < tokens; ++t) {
@@ -92,44 +46,11 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
     data_.labels = labels->data();
     keep(*labels);
   }
-  take_numbers(token_weight, tokens, data_.token_weight, "token weights must have one entry per token");
-  take_numbers(token_weight64, tokens, data_.token_weight64, "token weights must have one entry per token");
-  if (example_weight) {
-    require(example_weight->shape(0) == data_.size(), "example weights must have one entry per sequence");
-    for (std::size_t i = 0; i < data_.size(); ++i) {
-      require(example_weight->data()[i] >= 0.0 && example_weight->data()[i] <= kMaxValue, "the weight of a sequence is negative or above 1e12");
-    }
-    data_.example_weight = example_weight->data();
-    keep(*example_weight);
-  }
-  if (cost) {
-    require(cost->shape(0) == n_labels && cost->shape(1) == n_labels, "the cost matrix must be labels x labels");
-    for (std::size_t l = 0; l < n_labels; ++l) {
-      require(cost->data()[l * n_labels + l] == 0.0, "the cost matrix must have a zero diagonal");
-    }
-    data_.cost = cost->data();
-    keep(*cost);
-  }
-}
-
-std::uint64_t ChainData::fingerprint() const {
-  Fingerprint print(n_labels);
-  const std::size_t n = size(), tokens = std::size_t(offsets.back()), L = n_labels;
-  print.mix(offsets.data(), offsets.size_bytes());
-  print.mix(indptr.data(), indptr.size_bytes());
-  print.mix(indices.data(), indices.size_bytes());
-  print.mix(pair_indptr.data(), pair_indptr.size_bytes());
-  print.mix(pair_indices.data(), pair_indices.size_bytes());
-  print.mix(values, indices.size() * sizeof(float));
-  print.mix(values64, indices.size() * sizeof(double));
-  print.mix(dense32, tokens * n_dense * sizeof(float));
-  print.mix(dense64, tokens * n_dense * sizeof(double));
-  print.mix(labels, tokens * sizeof(std::int32_t));
-  print.mix(token_weight, tokens * sizeof(float));
-  print.mix(token_weight64, tokens * sizeof(double));
-  print.mix(example_weight, n * sizeof(double));
-  print.mix(cost, L * L * sizeof(double));
-  return print.value();
+  require(!(token_weight && token_weight64), "values and token weights have one precision");
+  take_numbers(token_weight, tokens, data_.token_weight, "token weights must have one entry per token", keep);
+  take_numbers(token_weight64, tokens, data_.token_weight64, "token weights must have one entry per token", keep);
+  take_example_weights(example_weight, data_.size(), "sequence", data_.example_weight, keep);
+  take_costs(cost, n_labels, data_.cost, keep);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #include <variant>
 
 #include "bind_link.hpp"
+#include "certify.hpp"
 #include "engine_state.hpp"
 #include "formulated.hpp"
 #include "ownership.hpp"
@@ -76,21 +77,21 @@ class EngineHandle final : public Owned {
   double unsure() const { return unsure_; }
   std::optional<std::size_t> missed() const { return missed_; }
   bool unbounded() const {
-    return std::visit([](const auto& e) { return e->unbounded(); }, engine_);
+    return std::visit([](const auto& e) { return e->blocks().unbounded(); }, engine_);
   }
   nb::object average() const {
     return std::visit([](const auto& e) {
       using T = std::decay_t<decltype(*e->weights().data())>;
       std::vector<T> out(e->weights().size());
-      e->average(out.data());
+      e->average().write(e->weights(), out.data());
       return to_numpy(std::move(out));
     }, engine_);
   }
   void forget_average() {
-    std::visit([](auto& e) { e->forget_average(); }, engine_);
+    std::visit([](auto& e) { e->average().forget(); }, engine_);
   }
   nb::object block_gaps() const {
-    return to_numpy(std::visit([](const auto& e) { return e->block_gaps(); }, engine_));
+    return to_numpy(std::visit([](const auto& e) { return e->blocks().gaps(); }, engine_));
   }
   // All planes with their multipliers: examples, losses, α, and Δf as sparse rows.
   nb::tuple planes() {
@@ -103,8 +104,8 @@ class EngineHandle final : public Owned {
       std::vector<double> loss, alpha, values;
       std::vector<std::size_t> places;
       const double one = 1.0;
-      for (std::size_t i = 0; i < e->n_examples(); ++i) {
-        for (const auto& part : e->parts()[i]) {
+      for (std::size_t i = 0; i < e->blocks().n_examples(); ++i) {
+        for (const auto& part : e->blocks()[i]) {
           for (std::size_t k = 1; k < part.set.size(); ++k) {
             const CodeView code = part.set.code(k);
             delta.wipe();
@@ -126,7 +127,7 @@ class EngineHandle final : public Owned {
     }, engine_);
   }
   double expected_loss() const {
-    return std::visit([](const auto& e) { return e->expected_loss(); }, engine_);
+    return std::visit([](const auto& e) { return e->blocks().expected_loss(); }, engine_);
   }
   double penalty() const {
     return std::visit([](const auto& e) { return e->weights().penalty(); }, engine_);
@@ -157,7 +158,7 @@ class EngineHandle final : public Owned {
     return std::visit([](const auto& e) { return e->C(); }, engine_);
   }
   bool factored() const {
-    return std::visit([](const auto& e) { return e->factored(); }, engine_);
+    return std::visit([](const auto& e) { return e->blocks().factored(); }, engine_);
   }
   void rescale(double C) {
     require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
@@ -210,10 +211,24 @@ class EngineHandle final : public Owned {
     }, engine_);
   }
 
+  template <class Call>
+  auto with_certifier(int threads, Call&& call) {
+    return std::visit([&](auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      const Structure<double>& exact = *formulated_.structure<double>();
+      std::optional<nb::gil_scoped_release> release;
+      if (exact.thread_safe()) release.emplace();
+      Certifier<T> certifier(*e, exact, problem_, threads);
+      const auto answer = call(certifier);
+      unsure_ = certifier.unsure, missed_ = certifier.missed;
+      return answer;
+    }, engine_);
+  }
+
   // Primal and dual in 8-byte arithmetic, w rebuilt from the multipliers. The engine goes on with
   // the rebuilt weights, so that what is returned is what was certified, as it is rounded.
   std::pair<double, double> certify(int threads) {
-    return std::visit([&](auto& e) { return certify_as(*e, threads); }, engine_);
+    return with_certifier(threads, [](auto& certifier) { return certifier.certify(); });
   }
 
   // The primal of weights that need not be the present ones, under the same objective.
@@ -224,9 +239,13 @@ class EngineHandle final : public Owned {
     require(!(*engine)->weights().mapped(), "with a kernel the primal is that of multipliers, not of weights");
     const std::size_t n = (*engine)->weights().size();
     require(weights.shape(0) == n, "expected " + std::to_string(n) + " weights, got " + std::to_string(weights.shape(0)));
-    std::optional<nb::gil_scoped_release> release;
-    if (formulated_.structure<double>()->thread_safe()) release.emplace();
-    return primal_of_as(**engine, weights.data(), threads);
+    return with_certifier(threads, [&](auto& certifier) {
+      if constexpr (std::is_same_v<typename std::decay_t<decltype(certifier)>::Precision, T>) {
+        return certifier.primal_of(weights.data());
+      } else {
+        return 0.0;  // not met: the engine is of the type of the weights
+      }
+    });
   }
 
   bool solves(const Problem& problem) const { return &problem == &problem_; }
@@ -281,17 +300,17 @@ class EngineHandle final : public Owned {
       d["gram"] = to_numpy(std::move(s.gram));
       d["code_size"] = to_numpy(std::move(s.code_size));
       d["codes"] = to_numpy(std::move(s.codes));
-      d["gaps"] = to_numpy(std::vector<double>(e->block_gaps()));
+      d["gaps"] = to_numpy(std::vector<double>(e->blocks().gaps()));
       d["running"] = to_numpy(std::vector<double>{e->running().first, e->running().second});
       using T = std::decay_t<decltype(*e->weights().data())>;
       d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
       // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
       if (e->weights().mapped()) d["mapped"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
       if (const T* fixed = e->weights().fixed()) d["fixed"] = to_numpy(std::vector<T>(fixed, fixed + e->weights().size()));
-      if (e->average_visits() > 0.0) {
-        const Weights<T>* lag = e->average_lag();
+      if (e->average().visits() > 0.0) {
+        const Weights<T>* lag = e->average().lag();
         d["lag"] = to_numpy(lag == nullptr ? std::vector<T>() : std::vector<T>(lag->data(), lag->data() + lag->size()));
-        d["visits"] = to_numpy(std::vector<double>{e->average_visits()});
+        d["visits"] = to_numpy(std::vector<double>{e->average().visits()});
       }
       if (e->weights().lagging()) d["beta"] = to_numpy(std::vector<T>(e->weights().beta(), e->weights().beta() + e->weights().size()));
       return d;
@@ -319,7 +338,7 @@ class EngineHandle final : public Owned {
       take(d, "running", running);
       std::vector<double> gaps;
       take(d, "gaps", gaps);
-      require(gaps.size() == e->n_examples(), "the checkpoint does not fit this problem: it has the gaps of other examples");
+      require(gaps.size() == e->blocks().n_examples(), "the checkpoint does not fit this problem: it has the gaps of other examples");
       for (const double g : gaps) require(std::isfinite(g), "the checkpoint holds a gap that is not finite");
       require(running.size() == 2 && std::isfinite(running[0]) && std::isfinite(running[1]), "the checkpoint's running sums are damaged");
       require(weights.size() == e->weights().size(), "the checkpoint does not fit this problem: expected " +
@@ -354,9 +373,9 @@ class EngineHandle final : public Owned {
         for (const T x : fixed) require(std::isfinite(x), "the checkpoint holds a fixed linear term that is not finite");
         require(!e->weights().mapped() && formulated_.slack() != Slack::kHard, "the checkpoint has a fixed linear term, which this problem cannot have");
       }
-      auto restored = restore_parts(s, *formulated_.structure<T>(), e->factored(), e->free());
+      auto restored = restore_parts(s, *formulated_.structure<T>(), e->blocks().factored(), e->blocks().unconstrained());
       const auto put = [&](std::vector<Parts<T>>& parts, const std::vector<T>& sums, const std::vector<T>& w, const std::vector<T>& b) {
-        std::swap(e->parts(), parts);
+        std::swap(e->blocks().parts(), parts);
         std::copy(sums.begin(), sums.end(), e->weights().sums());
         e->weights().relink();
         std::copy(w.begin(), w.end(), e->weights().data());
@@ -369,7 +388,7 @@ class EngineHandle final : public Owned {
       e->weights().set_fixed(fixed.empty() ? nullptr : fixed.data());
       put(restored, weights, scores, beta);
       // The sums that steps added up, within what rounding may have done to them.
-      const double loss = e->expected_loss(), size = e->C() * (loss + e->expected_price());
+      const double loss = e->blocks().expected_loss(), size = e->C() * (loss + e->blocks().expected_price());
       const bool loss_fits = std::abs(running[0] - loss) <= 1e-6 * (1.0 + std::abs(loss));
       const bool dual_fits = e->weights().lagging() || std::abs(running[1] - e->dual()) <= 1e-2 * (std::abs(size) + std::abs(e->dual()) + 1e-9);
       if (!loss_fits || !dual_fits) {
@@ -379,8 +398,8 @@ class EngineHandle final : public Owned {
         require(dual_fits, "the checkpoint's dual is not that of its multipliers");
       }
       e->set_running(running[0], running[1]);
-      e->set_block_gaps(gaps);
-      e->set_average(lag, visits[0]);
+      e->blocks().gaps() = gaps;
+      e->average().restore(lag, visits[0]);
     }, engine_);
   }
 
@@ -403,104 +422,9 @@ class EngineHandle final : public Owned {
   Link checked(const Link& link, double C, const Structure<T>& structure) const {
     link.check(structure.n_weights());
     require(nu_ == 0.0 || link.uniform(), "a cost-to-move of beta goes with one pair of thresholds and one scale for all weights");
+    require(formulated_.slack() != Slack::kHard || link.uniform(), "hard margins scale all weights by one factor: the link must be one pair of thresholds and one scale for all");
     require(!structure.maps_weights() || (link.identity() && nu_ == 0.0), kKernelLink);
     return with_decay(link, C);
-  }
-
-  // A link for 8-byte weights, whose layout may be padded differently.
-  template <class T>
-  Link widened(Link link, std::size_t n) const {
-    link.decay = 0.0;
-    if constexpr (sizeof(T) == 4) {
-      link.for_fields([&](LinkField& field) {
-        if (!field.each) return;
-        const std::vector<float> narrow(field.each->begin(), field.each->end());
-        std::vector<double> wide(n);
-        problem_.widen(narrow.data(), wide.data());
-        field.each = std::make_shared<const std::vector<double>>(std::move(wide));
-      });
-    }
-    return link;
-  }
-
-  template <class T>
-  std::pair<double, double> certify_as(Engine<T>& engine, int threads) {
-    const Structure<double>* exact = formulated_.structure<double>();
-    const bool gil_needed = !exact->thread_safe();
-    std::optional<nb::gil_scoped_release> release;
-    if (!gil_needed) release.emplace();
-    std::optional<double> primal;
-    const double conjugate = rebuild_as(engine, *exact, threads, primal);
-    const double dual = engine.C() * (engine.expected_loss() - engine.expected_price()) - conjugate;
-    // What is certified are the weights as they are returned, rounded to 4 bytes perhaps.
-    if (!primal) primal = primal_of_as(engine, engine.weights().data(), threads);
-    return {*primal, dual};
-  }
-
-  // Give the engine the w of its multipliers, added up in 8-byte arithmetic, and return Ω*(u). With a
-  // kernel the model are the multipliers: their primal is computed on the way.
-  template <class T>
-  double rebuild_as(Engine<T>& engine, const Structure<double>& exact, int threads, std::optional<double>& primal) {
-    // β at its fixed point, whatever its cost-to-move: the w at which Ω*(u) has its gradient.
-    Weights<double> w(exact.n_weights(), widened<T>(engine.weights().link(), exact.n_weights()), 0, exact.maps_weights());
-    if (const T* fixed = engine.weights().fixed()) {
-      if constexpr (sizeof(T) == 4) {
-        AlignedArray<double> wide(w.size());
-        problem_.widen(fixed, wide.data());
-        w.set_fixed(wide.data());
-      } else {
-        w.set_fixed(fixed);
-      }
-    }
-    engine.rebuild(exact, w);
-    const double conjugate = w.conjugate();
-    if (w.mapped() && conjugate < -1e-9 * (1.0 + engine.C() * engine.expected_loss())) throw IndefiniteKernel();
-    if (w.mapped()) primal = engine.objective(w.penalty(), slacks_at(engine, exact, w.data(), threads));
-    problem_.copy_weights(w, engine.weights());
-    if (engine.weights().lagging()) engine.weights().follow();
-    engine.recount();
-    return conjugate;
-  }
-
-  // The primal of any w under the engine's formulation and regulariser, in 8-byte arithmetic.
-  template <class T>
-  double primal_of_as(Engine<T>& engine, const T* weights, int threads) {
-    const Structure<double>* exact = formulated_.structure<double>();
-    AlignedArray<double> w(exact->n_weights());
-    if constexpr (sizeof(T) == 4) {
-      problem_.widen(weights, w.data());
-    } else {
-      std::copy(weights, weights + w.size(), w.data());
-    }
-    double penalty = widened<T>(engine.weights().link(), w.size()).penalty(w.data(), w.size());
-    if (const T* fixed = engine.weights().fixed()) {
-      for (std::size_t j = 0; j < engine.weights().size(); ++j) penalty -= double(weights[j]) * double(fixed[j]);
-    }
-    return engine.objective(penalty, slacks_at(engine, *exact, w.data(), threads));
-  }
-
-  // The slack (see Engine::slack_of) of each example at w; notes how unsure the oracle is of them, and
-  // an example whose oracle missed a better output that is kept.
-  template <class T>
-  std::vector<double> slacks_at(const Engine<T>& engine, const Structure<double>& exact, const double* w, int threads) {
-    const std::size_t n = exact.n_examples(), shares = exact.thread_safe() ? n_shares(threads, n) : 1;
-    std::vector<double> value(n);
-    std::vector<typename Engine<T>::Doubt> doubts(n);
-    run_shares(shares, [&](std::size_t share) {
-      auto ws = exact.workspace();
-      for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
-        value[i] = engine.slack_of(exact, *ws, i, w, formulated_.slack(), &doubts[i]);
-      }
-    });
-    unsure_ = 0.0;
-    missed_.reset();
-    double most = 0.0;
-    for (std::size_t i = 0; i < n; ++i) {
-      unsure_ = std::max(unsure_, doubts[i].unsure);
-      const double missed = exact.example_weight(i) * doubts[i].missed;
-      if (missed > most) most = missed, missed_ = i;
-    }
-    return value;
   }
 
   Problem& problem_;

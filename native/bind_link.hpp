@@ -32,7 +32,7 @@ inline void bind_link(nb::module_& m) {
              link.least = link_field(least, "least"), link.most = link_field(most, "most");
              new (self) Link(std::move(link));
            },
-           nb::kw_only(), "lower"_a = 0.0, "upper"_a = 0.0, "scale"_a = 1.0, "offset"_a = 0.0, "least"_a = -kUnbounded, "most"_a = kUnbounded)
+           nb::kw_only(), "lower"_a = 0.0, "upper"_a = 0.0, "scale"_a = 1.0, "offset"_a = 0.0, "least"_a = -kInfinity, "most"_a = kInfinity)
       .def_prop_ro("lower", field(&Link::lower))
       .def_prop_ro("upper", field(&Link::upper))
       .def_prop_ro("scale", field(&Link::scale))

@@ -14,7 +14,7 @@
 
 #include "chain_cells.hpp"
 #include "chain_losses.hpp"
-#include "kernels.hpp"
+#include "emissions.hpp"
 #include "sparse_scratch.hpp"
 #include "token_gram.hpp"
 
@@ -71,7 +71,7 @@ class Chain final : public Structure<T> {
   };
 
   explicit Chain(const ChainData& data)
-      : data_(data), L_(data.n_labels), Lp_(padded_labels<T>(data.n_labels)),
+      : data_(data), L_(data.n_labels), Lp_(padded_labels<T>(data.n_labels)), emissions_(data_, Lp_),
         transitions_(data.row_transition() * Lp_), pairs_(!data.pair_indptr.empty()), grams_(data.size()) {
     label_bits_ = static_cast<int>(std::bit_width(L_ - 1));
     features_per_token_ = double(data.indices.size()) / double(std::max<std::int64_t>(data.offsets.back(), 1));
@@ -243,38 +243,14 @@ class Chain final : public Structure<T> {
     const double n = double(data_.length(i)), vectors = double(Lp_ * sizeof(T)) / 32.0;
     const std::size_t first = std::size_t(data_.offsets[i]), last = std::size_t(data_.offsets[i + 1]);
     const double entries = data_.indptr.empty() ? 0.0 : double(data_.indptr[last] - data_.indptr[first]);
-    return vectors * (2.0 * entries + n * double(data_.n_dense) + n * double(std::min<std::size_t>(L_, 24))) + 40.0 * n;
+    return emissions_.load_work(n, entries) + vectors * n * double(std::min<std::size_t>(L_, 24)) + 40.0 * n;
   }
   // Scores of every label at every token of example i, without loss: fills ws.S.
   void load_all(Scratch& ws, std::size_t i, const T* w) const {
     ws.reserve(data_.length(i), Lp_);
-    load_tokens(std::size_t(data_.offsets[i]), data_.length(i), w, ws.S.data());
+    emissions_.load(std::size_t(data_.offsets[i]), data_.length(i), w, ws.S.data());
   }
-  // The same of n tokens, the first of which is `token`.
-  void load_tokens(std::size_t token, std::size_t n, const T* w, T* S) const {
-    const auto& kernel = kernels<T>();
-    if (!data_.indptr.empty()) {
-      const auto sum = [&](const auto emissions, const auto* values) {
-        emissions(w, Lp_, data_.indptr.data() + token, data_.indices.data(), values, n, data_.indptr[token + n], S);
-      };
-      if (data_.values64 == nullptr) sum(kernel.emissions, data_.values); else sum(kernel.emissions_f64, data_.values64);
-    } else {
-      std::fill(S, S + n * Lp_, T(0));
-    }
-    add_dense(token, n, w + data_.row_dense() * Lp_, S);
-  }
-
-  // S += scores of the dense features of n tokens, whose weights are the given rows.
-  void add_dense(std::size_t token, std::size_t n, const T* rows, T* S) const {
-    const std::size_t d = data_.n_dense;
-    const auto& kernel = kernels<T>();
-    if (data_.dense32 != nullptr) {
-      kernel.dense_emissions_f32(rows, Lp_, data_.dense32 + token * d, d, n, S);
-    }
-    if (data_.dense64 != nullptr) {
-      kernel.dense_emissions_f64(rows, Lp_, data_.dense64 + token * d, d, n, S);
-    }
-  }
+  const Emissions<T>& emissions() const { return emissions_; }
 
   Edges<T> edges(const T* w) const { return edges_of(w + data_.row_transition() * Lp_); }
   // From the rows of transitions, start and end, which stand together.
@@ -553,23 +529,23 @@ class Chain final : public Structure<T> {
     CellReader reader(index, data_.value_words());
     std::size_t at = 0;
     for (CellToken t; reader.next(t);) {
-      std::uint32_t label[kTogether];
-      T amount[kTogether];
+      std::uint32_t label[Emissions<T>::kTogether];
+      T amount[Emissions<T>::kTogether];
       std::size_t n = 0;
       double truth = 0.0;
       for (const Code l : t.labels) {
         const double a = ws.amount[at++];
         if (a == 0.0) continue;
         truth += a;
-        if (n == kTogether) add_token(i, t, label, amount, std::exchange(n, 0), weights);
+        if (n == Emissions<T>::kTogether) emissions_.add(first + t.token, t, label, amount, std::exchange(n, 0), weights);
         label[n] = l;
         amount[n++] = static_cast<T>(-a);
       }
       if (n == 0) continue;
-      if (n == kTogether) add_token(i, t, label, amount, std::exchange(n, 0), weights);
+      if (n == Emissions<T>::kTogether) emissions_.add(first + t.token, t, label, amount, std::exchange(n, 0), weights);
       label[n] = t.truth;
       amount[n++] = static_cast<T>(truth);
-      add_token(i, t, label, amount, n, weights);
+      emissions_.add(first + t.token, t, label, amount, n, weights);
       // Edges to the true neighbours; cells that are neighbours were put right above.
       at -= t.labels.size();
       const auto add_label = [&](std::size_t l, T a) {
@@ -688,7 +664,7 @@ class Chain final : public Structure<T> {
                         double* row) const {
     std::size_t room = 4 * a.size();
     const std::size_t first = std::size_t(data_.offsets[i]);
-    for (const Code c : a) room += 2 * n_features(first + (c >> label_bits_));
+    for (const Code c : a) room += 2 * data_.n_features(first + (c >> label_bits_));
     if (has_pairs()) for_edges(i, a, [&](std::size_t, double) { ++room; });
     if (room > n_weights() / kSlotsPerWeight) return gram_by_all_features(ws, i, a, planes, row);
     ws.sparse.clear(room);
@@ -713,11 +689,6 @@ class Chain final : public Structure<T> {
     for_plane(i, a, [&](std::uint64_t j, double) { ws.all[j] = 0.0; });
   }
 
-  std::size_t n_features(std::size_t token) const {
-    const std::size_t sparse = data_.indptr.empty() ? 0 : std::size_t(data_.indptr[token + 1] - data_.indptr[token]);
-    return sparse + data_.n_dense;
-  }
-
   // visit(weight index, value) for the entries of Δf(plane); an index may come several times.
   template <class Visit>
   void for_plane(std::size_t i, CodeView plane, Visit&& visit) const {
@@ -725,16 +696,10 @@ class Chain final : public Structure<T> {
     for (const Code c : plane) {
       const std::size_t token = first + (c >> label_bits_), l = label_of(c);
       const std::size_t y = std::size_t(data_.labels[token]);
-      const auto feature = [&](std::size_t f, double x) {
+      data_.for_features(token, [&](std::size_t f, double x) {
         visit(f * Lp_ + y, x);
         visit(f * Lp_ + l, -x);
-      };
-      if (!data_.indptr.empty()) {
-        for (std::int64_t e = data_.indptr[token]; e < data_.indptr[token + 1]; ++e) {
-          feature(data_.indices[std::size_t(e)], data_.value(std::size_t(e)));
-        }
-      }
-      for_dense(token, [&](std::size_t j, T x) { feature(data_.row_dense() + j, double(x)); });
+      });
     }
     for_edges(i, plane, visit);
   }
@@ -899,16 +864,16 @@ class Chain final : public Structure<T> {
   void load_cells(Scratch& ws, std::size_t i, const T* w, CodeView index) const {
     const std::size_t first = std::size_t(data_.offsets[i]);
     gains(ws, i, w, index, [&](const CellToken& t, Cell* cell) {
-      std::uint32_t label[kTogether];
-      T score[kTogether];
+      std::uint32_t label[Emissions<T>::kTogether];
+      T score[Emissions<T>::kTogether];
       label[0] = t.truth;
       T truth = T(0);
       for (std::size_t at = 0; at < t.labels.size();) {
         const bool with_truth = at == 0;
         std::size_t n = with_truth ? 1 : 0;
         const std::size_t mark = at;
-        while (n < kTogether && at < t.labels.size()) label[n++] = t.labels[at++];
-        score_token(first, w, t, label, n, score);
+        while (n < Emissions<T>::kTogether && at < t.labels.size()) label[n++] = t.labels[at++];
+        emissions_.score(first + t.token, t, w, label, n, score);
         if (with_truth) truth = score[0];
         for (std::size_t k = mark; k < at; ++k) {
           const double loss = data_.token_loss(first + t.token, t.truth, t.labels[k]);
@@ -916,101 +881,6 @@ class Chain final : public Structure<T> {
         }
       }
     });
-  }
-
-  // Labels of one token that are done together, their sums in registers.
-  static constexpr std::size_t kTogether = 4;
-
-  // score[k] = w.x of label[k] at a token.
-  void score_token(std::size_t first, const T* w, const CellToken& t, const std::uint32_t* label, std::size_t n, T* score) const {
-    switch (n) {
-      case 1: return score_some<1>(first, w, t, label, score);
-      case 2: return score_some<2>(first, w, t, label, score);
-      case 3: return score_some<3>(first, w, t, label, score);
-      default: return score_some<4>(first, w, t, label, score);
-    }
-  }
-  template <int N>
-  void score_some(std::size_t first, const T* w, const CellToken& t, const std::uint32_t* label, T* score) const {
-    T sum[N] = {}, other[N] = {};  // two chains of additions, to hide their latency
-    std::uint32_t l[N];
-    for (int k = 0; k < N; ++k) l[k] = label[k];
-    const std::size_t n = t.features.size();
-    const std::uint32_t* f = t.features.data();
-    if (t.values == nullptr) {
-      std::size_t e = 0;
-      for (; e + 1 < n; e += 2) {
-        const T* row0 = w + std::size_t(f[e]) * Lp_;
-        const T* row1 = w + std::size_t(f[e + 1]) * Lp_;
-        for (int k = 0; k < N; ++k) sum[k] += row0[l[k]], other[k] += row1[l[k]];
-      }
-      if (e < n) {
-        const T* row = w + std::size_t(f[e]) * Lp_;
-        for (int k = 0; k < N; ++k) sum[k] += row[l[k]];
-      }
-    } else {
-      t.with_values([&](auto value) {
-        for (std::size_t e = 0; e < n; ++e) {
-          const T* row = w + std::size_t(f[e]) * Lp_;
-          const T x = static_cast<T>(value(e));
-          for (int k = 0; k < N; ++k) sum[k] += x * row[l[k]];
-        }
-      });
-    }
-    for_dense(first + t.token, [&](std::size_t j, T x) {
-      const T* row = w + (data_.row_dense() + j) * Lp_;
-      for (int k = 0; k < N; ++k) sum[k] += x * row[l[k]];
-    });
-    for (int k = 0; k < N; ++k) score[k] = sum[k] + other[k];
-  }
-
-  // u[f][label[k]] += amount[k] * x[f] over the features f of a token.
-  void add_token(std::size_t i, const CellToken& t, const std::uint32_t* label, const T* amount, std::size_t n, Weights<T>& weights) const {
-    const std::size_t token = std::size_t(data_.offsets[i]) + t.token;
-    switch (n) {
-      case 0: return;
-      case 1: return add_some<1>(token, t, label, amount, weights);
-      case 2: return add_some<2>(token, t, label, amount, weights);
-      case 3: return add_some<3>(token, t, label, amount, weights);
-      default: return add_some<4>(token, t, label, amount, weights);
-    }
-  }
-  template <int N>
-  void add_some(std::size_t token, const CellToken& t, const std::uint32_t* label, const T* amount, Weights<T>& weights) const {
-    std::uint32_t l[N];
-    T a[N];
-    for (int k = 0; k < N; ++k) l[k] = label[k], a[k] = amount[k];
-    const std::size_t n = t.features.size();
-    if (t.values == nullptr) {
-      for (std::size_t e = 0; e < n; ++e) {
-        const std::size_t row = std::size_t(t.features[e]) * Lp_;
-        for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k]);
-      }
-    } else {
-      t.with_values([&](auto value) {
-        for (std::size_t e = 0; e < n; ++e) {
-          const std::size_t row = std::size_t(t.features[e]) * Lp_;
-          const T x = static_cast<T>(value(e));
-          for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * x);
-        }
-      });
-    }
-    for_dense(token, [&](std::size_t j, T x) {
-      const std::size_t row = (data_.row_dense() + j) * Lp_;
-      for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * x);
-    });
-  }
-
-  // visit(column, value) for the dense features of a token.
-  template <class Visit>
-  void for_dense(std::size_t token, Visit&& visit) const {
-    const std::size_t d = data_.n_dense;
-    if (data_.dense32 != nullptr) {
-      for (std::size_t j = 0; j < d; ++j) visit(j, static_cast<T>(data_.dense32[token * d + j]));
-    }
-    if (data_.dense64 != nullptr) {
-      for (std::size_t j = 0; j < d; ++j) visit(j, static_cast<T>(data_.dense64[token * d + j]));
-    }
   }
 
   // Cached inner products of the tokens of i.
@@ -1035,6 +905,7 @@ class Chain final : public Structure<T> {
 
   ChainData data_;
   std::size_t L_, Lp_;
+  Emissions<T> emissions_;
   std::size_t transitions_;  // where their weights begin
   bool pairs_;               // whether there are pair features
   int label_bits_ = 0;

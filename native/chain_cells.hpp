@@ -27,6 +27,7 @@ struct CellToken {
   const Code* values;  // bits of floats, or of doubles if `wide`; nullptr: all ones
   bool wide;
 
+  bool ones() const { return values == nullptr; }
   // f(value of the k-th feature), for loops over features that are not all ones: f is called with
   // a function of k that knows how wide the values are.
   template <class F>

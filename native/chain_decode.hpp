@@ -175,11 +175,11 @@ class ChainDecoder {
     if constexpr (std::is_same_v<T, float>) {
       if (sparse_ != nullptr) {
         sparse_->emissions(chain_.data(), token, n, S);
-        chain_.add_dense(token, n, sparse_->tail().data(), S);
+        chain_.emissions().add_dense(token, n, sparse_->tail().data(), S);
         return;
       }
     }
-    chain_.load_tokens(token, n, w_, S);
+    chain_.emissions().load(token, n, w_, S);
   }
 
   // ---- windows of a sequence: one, unless its tables would be too large ------------------------

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <span>
 #include <stdexcept>
@@ -34,6 +35,8 @@ struct IndefiniteKernel : BadInput {
       : BadInput("the kernel is not positive semidefinite: a step of training met negative curvature, so that there is "
                  "no optimum. Expected a symmetric kernel whose matrices have no negative eigenvalues") {}
 };
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline void prefetch(const void* address) { __builtin_prefetch(address); }
 

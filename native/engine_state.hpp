@@ -20,8 +20,8 @@ struct EngineState {
 template <class T>
 EngineState<T> save_state(const Engine<T>& engine) {
   EngineState<T> s;
-  for (std::size_t i = 0; i < engine.n_examples(); ++i) {
-    for (const Part<T>& part : engine.parts()[i]) {
+  for (std::size_t i = 0; i < engine.blocks().n_examples(); ++i) {
+    for (const Part<T>& part : engine.blocks()[i]) {
       const std::size_t m = part.set.size();
       s.example.push_back(static_cast<std::uint32_t>(i));
       s.lo.push_back(part.extent.lo);

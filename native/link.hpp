@@ -34,8 +34,6 @@
 
 namespace mm {
 
-inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-
 // One number, or one for each coordinate (in the layout of the engine's weights).
 struct LinkField {
   double all = 0.0;
@@ -53,14 +51,14 @@ struct LinkField {
 struct Link {
   LinkField lower{0.0, {}}, upper{0.0, {}};  // t⁻, t⁺
   LinkField scale{1.0, {}}, offset{0.0, {}};  // s, m
-  LinkField least{-kUnbounded, {}}, most{kUnbounded, {}};
+  LinkField least{-kInfinity, {}}, most{kInfinity, {}};
   double decay = 0.0;  // of β with a cost-to-move (slow_beta.hpp); 0: β is always at its fixed point
 
   // w = u, in the same memory.
   bool identity() const { return uniform() && lower.all == 0.0 && upper.all == 0.0 && scale.all == 1.0 && decay == 0.0; }
   // One pair of thresholds and one scale for all, and nothing else.
   bool uniform() const {
-    return !lower.each && !upper.each && !scale.each && scale.all > 0.0 && offset.is(0.0) && least.is(-kUnbounded) && most.is(kUnbounded);
+    return !lower.each && !upper.each && !scale.each && scale.all > 0.0 && offset.is(0.0) && least.is(-kInfinity) && most.is(kInfinity);
   }
   // What the derivative of the link is at most. (Where all weights are held it is 0, and so is
   // every step of w; 1 then keeps the quadratic model of a step bounded.)
@@ -95,8 +93,8 @@ struct Link {
     each(upper, [](double t) { return t >= 0.0; }, "must have upper thresholds that are not below 0");
     each(scale, [](double s) { return s >= 0.0 && std::isfinite(s); }, "must have scales that are finite and not negative");
     each(offset, [](double m) { return std::isfinite(m); }, "must have finite offsets");
-    each(least, [](double b) { return b < kUnbounded; }, "has a least weight that is not a number, or infinite");
-    each(most, [](double b) { return b > -kUnbounded; }, "has a largest weight that is not a number, or infinite");
+    each(least, [](double b) { return b < kInfinity; }, "has a least weight that is not a number, or infinite");
+    each(most, [](double b) { return b > -kInfinity; }, "has a largest weight that is not a number, or infinite");
     for (std::size_t k = 0; k < n; ++k) {
       bad(!(least.at(k) <= most.at(k)), "has a least weight above the largest one");
       if (!least.each && !most.each) break;

@@ -46,7 +46,7 @@ class Listed final : public Outputs<T> {
 
   void best(Scratch& ws, std::size_t i, const T* w, double scale) const override {
     Code top = 0;
-    double most = -kUnbounded;
+    double most = -kInfinity;
     for (Code k = 0; k < n_outputs(i); ++k) {
       double value = scale * data_.loss[row(i, k)];
       for_entries(i, k, [&](std::uint32_t j, double x) { value += x * double(w[j]); });

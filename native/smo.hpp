@@ -16,7 +16,6 @@
 
 namespace mm {
 
-inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Returns the number of steps taken, -1 if the gain has no end.
 template <class K>

@@ -5,14 +5,14 @@
 // two tokens really share, not the number of pairs.
 #pragma once
 
-#include "chain_data.hpp"
+#include "token_data.hpp"
 
 namespace mm {
 
 class TokenGramBuilder {
  public:
   // out[t (t + 1) / 2 + s] for s <= t
-  void build(const ChainData& data, std::size_t first, std::size_t n_tokens, float* out) {
+  void build(const TokenData& data, std::size_t first, std::size_t n_tokens, float* out) {
     if (data.kernel != nullptr) return through_kernel(data, first, n_tokens, out);
     std::fill(out, out + n_tokens * (n_tokens + 1) / 2, 0.0f);
     if (!data.indptr.empty()) sparse(data, first, n_tokens, out);
@@ -20,7 +20,7 @@ class TokenGramBuilder {
   }
 
  private:
-  void through_kernel(const ChainData& data, std::size_t first, std::size_t n_tokens, float* out) {
+  void through_kernel(const TokenData& data, std::size_t first, std::size_t n_tokens, float* out) {
     const TokenKernel::Tokens tokens = data.indices.subspan(first, n_tokens);
     block_.resize(n_tokens * n_tokens);
     data.kernel->block(tokens, tokens, block_.data());
@@ -35,7 +35,7 @@ class TokenGramBuilder {
     float value;
   };
 
-  void sparse(const ChainData& data, std::size_t first, std::size_t n_tokens, float* out) {
+  void sparse(const TokenData& data, std::size_t first, std::size_t n_tokens, float* out) {
     const std::size_t n = std::size_t(data.indptr[first + n_tokens] - data.indptr[first]);
     std::size_t slots = 64;
     int shift = 32 - 6;
@@ -61,7 +61,7 @@ class TokenGramBuilder {
     }
   }
 
-  static void dense(const ChainData& data, std::size_t first, std::size_t n_tokens, float* out) {
+  static void dense(const TokenData& data, std::size_t first, std::size_t n_tokens, float* out) {
     const std::size_t d = data.n_dense;
     const auto add = [&](const auto* x) {
       for (std::size_t t = 0; t < n_tokens; ++t) {

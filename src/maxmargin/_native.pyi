@@ -203,6 +203,23 @@ class Problem:
 class PythonProblem(Problem):
     def __init__(self, problem: Any) -> None: ...
 
+class MulticlassProblem(Problem):
+    def __init__(
+        self,
+        n_classes: int,
+        n_sparse: int,
+        labels: NDArray[np.int32],
+        indptr: NDArray[np.int64] | None = None,
+        indices: NDArray[np.uint32] | None = None,
+        values: NDArray[np.float32] | None = None,
+        values64: NDArray[np.float64] | None = None,
+        dense32: NDArray[np.float32] | None = None,
+        dense64: NDArray[np.float64] | None = None,
+        cost: NDArray[np.float64] | None = None,
+        example_weight: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    def scores(self, weights: Any) -> NDArray[np.float64]: ...
+
 class ListedProblem(Problem):
     def __init__(
         self,

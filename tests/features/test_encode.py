@@ -1113,7 +1113,7 @@ def test_batch_properties():
         {"indptr": np.array([1, 1, 1, 2])},
         {"indices": np.array([3, 0])},
         {"values": np.ones(3, np.float32)},
-        {"values": np.ones(2)},
+        {"values": np.ones(2, np.float16)},
         {"values": np.ones(4, np.float32)[::2]},
         {"dense": np.ones((2, 2))},
         {"dense": np.ones((2, 3)).T},

@@ -162,7 +162,7 @@ def make(kind="template", seed=0, dtype="float32", share=0.3, empty_rows=0.4, **
     X, Y = data(rng, lengths), labelled(rng, lengths)
     Y[-1] = list(LABELS)
     chain = Chain(encoder=encoder(), **options)
-    chain.prepare(X, Y)
+    chain.learn(X, Y, dtype)
     weights = random_weights(chain, rng, share, dtype, empty_rows)
     return chain, weights, X + data(rng, lengths_of(rng))
 

@@ -1,0 +1,230 @@
+// A share of the examples: their multipliers and planes, and what is summed over them.
+//
+// The dual is a sum over examples but for Ω*(u). So whoever works on some of them (today one thread on
+// all; later threads, processes or streams with a share each) needs their blocks, which are here, and
+// u with w = link(u), which is apart (weights.hpp) and common to all shares. A step on a block changes
+// its share and adds C Σ δα Δf to u; u may also move from elsewhere (Weights::receive).
+//
+// With linear slacks the multipliers of an example sum to one. With quadratic ones and with hard
+// margins they have no sum (*unconstrained*), and with M_i = Σ_{y≠y_i} α_i(y) quadratic slacks cost
+// ½ M_i² in the dual.
+#pragma once
+
+#include <limits>
+
+#include "part.hpp"
+#include "slack.hpp"
+
+namespace mm {
+
+template <class T>
+class Blocks {
+ public:
+  Blocks(const Structure<T>& structure, double C, Slack slack, bool factored)
+      : structure_(structure), C_(C), slack_(slack), factored_(factored), parts_(structure.n_examples()),
+        hinge_(structure.n_examples()), gaps_(structure.n_examples()) {}
+
+  std::size_t n_examples() const { return parts_.size(); }
+  double C() const { return C_; }
+  void set_C(double C) { C_ = C; }
+  double C_of(std::size_t i) const { return C_ * structure_.example_weight(i); }
+  Slack slack() const { return slack_; }
+  // Are there several parts in a block, where places of its output do not interact?
+  bool factored() const { return factored_; }
+  // Is there no constraint on the sum of a block's multipliers?
+  bool unconstrained() const { return slack_ != Slack::kLinear; }
+
+  Parts<T>& operator[](std::size_t i) { return parts_[i]; }
+  const Parts<T>& operator[](std::size_t i) const { return parts_[i]; }
+  std::vector<Parts<T>>& parts() { return parts_; }
+  const std::vector<Parts<T>>& parts() const { return parts_; }
+
+  // Was the dual found to have no upper bound?
+  bool unbounded() const { return unbounded_; }
+  void set_unbounded() { unbounded_ = true; }
+
+  // ---- sums that steps keep up to date ----
+
+  double loss() const { return loss_; }    // Σ α l
+  double price() const { return price_; }  // Σ ½ M², with quadratic slacks
+  void set_sums(double loss, double price) { loss_ = loss, price_ = price; }
+  void add_to_sums(double loss, double price) { loss_ += loss, price_ += price; }
+  // The linear part of the dual.
+  double linear() const { return C_ * (loss_ - price_); }
+  void recount() { loss_ = expected_loss(), price_ = expected_price(); }
+
+  // Σ_i Σ_y α_i(y) l_i(y)
+  double expected_loss() const {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const double weight = structure_.example_weight(i);
+      for (const Part<T>& part : parts_[i]) {
+        for (std::size_t k = 1; k < part.set.size(); ++k) {
+          sum += weight * part.set.alpha()[k] * part.set.loss()[k];
+        }
+      }
+    }
+    return sum;
+  }
+  // Σ_i ½ M_i², where slacks are quadratic.
+  double expected_price() const {
+    if (slack_ != Slack::kQuadratic) return 0.0;
+    double sum = 0.0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      for (const Part<T>& part : parts_[i]) {
+        const double M = mass(part);
+        sum += structure_.example_weight(i) * 0.5 * M * M;
+      }
+    }
+    return sum;
+  }
+  // ---- slacks ----
+
+  // Of each example, at the last w that was looked at (or its factor, for hard margins).
+  std::vector<double>& slacks() { return hinge_; }
+  // What each example's block was short of at its last visit (its share of the gap).
+  std::vector<double>& gaps() { return gaps_; }
+  const std::vector<double>& gaps() const { return gaps_; }
+
+  // The primal, from what the weights cost and the slacks.
+  double objective(double penalty) const {
+    return slack_ == Slack::kHard ? hard_primal(penalty) : penalty + C_ * risk();
+  }
+
+  // Σ over y ≠ y_i of α(y)
+  static double mass(const Part<T>& part) {
+    double sum = 0.0;
+    for (std::size_t k = 1; k < part.set.size(); ++k) sum += part.set.alpha()[k];
+    return sum;
+  }
+
+  // Σ_i of what the slacks in hinge_ cost, in order, whatever the number of threads.
+  double risk() const {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < hinge_.size(); ++i) {
+      const double xi = hinge_[i];
+      sum += structure_.example_weight(i) * (slack_ == Slack::kQuadratic ? 0.5 * xi * xi : xi);
+    }
+    return sum;
+  }
+
+  // Ω of the multiple of w that has all margins; hinge_ has each example's factor. (ρ₁|w|₁ grows with
+  // the factor only, so that with it this is a bound.)
+  double hard_primal(double penalty) const {
+    double factor = 1.0;
+    for (std::size_t i = 0; i < hinge_.size(); ++i) {
+      if (structure_.example_weight(i) > 0.0) factor = std::max(factor, hinge_[i]);
+    }
+    return penalty * factor * factor;
+  }
+
+  // What the gap is short of in one block: ξ is max F, `mean` Σ α F.
+  double block_gap(std::size_t i, double xi, double mean, double M) const {
+    switch (slack_) {
+      case Slack::kLinear: return C_of(i) * (xi - mean);
+      case Slack::kQuadratic: return C_of(i) * (0.5 * xi * xi + 0.5 * M * M - mean);
+      default: return C_of(i) * std::max(0.0, M * xi - mean);  // of no more than the kept planes
+    }
+  }
+
+  // What is not sure of an example's slack.
+  struct Doubt {
+    double unsure = 0.0;  // by how much the oracle may have missed its best output, at most
+    double missed = 0.0;  // by how much it did miss a kept one, beyond rounding
+  };
+
+  // The slack of an example at w (slack.hpp): the oracle's or, where a user's oracle is worse than
+  // what is kept, that of the kept planes.
+  template <class U>
+  double slack_of(const Structure<U>& structure, typename Structure<U>::Workspace& ws, std::size_t i, const U* w,
+                  Slack slack, Doubt* doubt = nullptr) const {
+    const double found = worst_slack(structure, ws, i, w, slack, doubt == nullptr ? nullptr : &doubt->unsure);
+    if (structure.exact_oracle()) return found;
+    const Known kept = known(structure, ws, i, w, slack);
+    if (doubt != nullptr && kept.slack > found + kept.rounding) doubt->missed = kept.slack - found;
+    return std::max(found, kept.slack);
+  }
+
+  struct Known {
+    double slack = 0.0;     // of the best output that the parts can put together, or its factor
+    double rounding = 0.0;  // that an oracle may have misjudged it by
+  };
+  template <class U>
+  Known known(const Structure<U>& structure, typename Structure<U>::Workspace& ws, std::size_t i, const U* w, Slack slack) const {
+    Known all;
+    std::vector<CodeView> views;
+    std::vector<double> F;
+    for (const Part<T>& part : parts_[i]) {
+      part.set.views(views);
+      F.resize(part.set.size());
+      structure.margins(ws, i, w, part.index, views, {part.set.loss(), part.set.size()}, Structure<U>::Fresh::kNo, F.data());
+      double top = 0.0;
+      std::size_t best = 0;
+      for (std::size_t k = 1; k < F.size(); ++k) {
+        const double loss = part.set.loss()[k], margin = loss - F[k];
+        // Hard margins: the factor of w that this output needs, if any will do.
+        const double need = slack != Slack::kHard ? F[k] : !(F[k] > 1e-12) ? 1.0 : margin > 0.0 ? loss / margin : kInfinity;
+        if (need > top) top = need, best = k;
+      }
+      all.slack += top;
+      if (best > 0) all.rounding += slack == Slack::kHard ? 1e-6 * top : structure.rounding(i, views[best], w);
+    }
+    return all;
+  }
+
+  // ---- all of it ----
+
+  // u = u₀ + C Σ α Δf from scratch, and w with it; into weights of any precision.
+  template <class U>
+  void rebuild(const Structure<U>& structure, Weights<U>& weights) const {
+    weights.clear();
+    weights.set_sums_only(true);
+    auto ws = structure.workspace();
+    std::vector<CodeView> views;
+    std::vector<double> coef;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      for (const Part<T>& part : parts_[i]) {
+        part.set.views(views);
+        coef.assign(part.set.alpha(), part.set.alpha() + part.set.size());
+        coef[0] = 0.0;  // the truth has no features, and maybe a mass without end
+        for (double& c : coef) c *= C_of(i);
+        structure.accumulate(*ws, i, part.index, views, coef.data(), weights);
+      }
+    }
+    weights.set_sums_only(false);
+    if (weights.mapped()) structure.map_weights(weights);
+  }
+
+  static void drop_idle(Parts<T>& parts) {
+    std::erase_if(parts, [](const Part<T>& part) { return part.set.size() == 1; });
+  }
+
+  struct Size {
+    std::size_t parts = 0, planes = 0, bytes = 0;
+  };
+  Size size() const {
+    Size size;
+    size.bytes = parts_.capacity() * sizeof(Parts<T>);
+    for (const Parts<T>& parts : parts_) {
+      size.parts += parts.size();
+      size.bytes += parts.capacity() * sizeof(Part<T>);
+      for (const Part<T>& part : parts) {
+        size.planes += part.set.size() - 1;
+        size.bytes += part.set.bytes() + part.index.capacity() * sizeof(Code);
+      }
+    }
+    return size;
+  }
+
+ private:
+  const Structure<T>& structure_;
+  double C_;
+  Slack slack_;
+  bool factored_;
+  std::vector<Parts<T>> parts_;
+  double loss_ = 0.0, price_ = 0.0;
+  bool unbounded_ = false;
+  std::vector<double> hinge_, gaps_;
+};
+
+}  // namespace mm

@@ -1,0 +1,124 @@
+// The certificate of an engine's model: primal and dual from scratch, in 8-byte arithmetic.
+//
+// w is added up anew from the multipliers and given to the engine, narrowed to 4 bytes where its
+// weights are. The dual is that of the multipliers. The primal is that of the weights as the engine
+// then has them: what is certified is what is returned, and no rounding can hide.
+#pragma once
+
+#include <optional>
+
+#include "engine.hpp"
+#include "parallel.hpp"
+#include "problem.hpp"
+
+namespace mm {
+
+template <class T>
+class Certifier {
+ public:
+  using Precision = T;
+
+  Certifier(Engine<T>& engine, const Structure<double>& exact, Problem& problem, int threads)
+      : engine_(engine), exact_(exact), problem_(problem), threads_(threads) {}
+
+  double unsure = 0.0;                // by how much an oracle may have missed its best output
+  std::optional<std::size_t> missed;  // an example whose oracle did miss a better output that is kept
+
+  // Primal and dual. The engine goes on with the rebuilt weights.
+  std::pair<double, double> certify() {
+    std::optional<double> primal;
+    const double conjugate = rebuild(primal);
+    const Blocks<T>& blocks = engine_.blocks();
+    const double dual = engine_.C() * (blocks.expected_loss() - blocks.expected_price()) - conjugate;
+    if (!primal) primal = primal_of(engine_.weights().data());
+    return {*primal, dual};
+  }
+
+  // The primal of any w under the engine's formulation and regulariser.
+  double primal_of(const T* weights) {
+    AlignedArray<double> w(exact_.n_weights());
+    widen(weights, w.data());
+    double penalty = widened_link().penalty(w.data(), w.size());
+    if (const T* fixed = engine_.weights().fixed()) {
+      for (std::size_t j = 0; j < engine_.weights().size(); ++j) penalty -= double(weights[j]) * double(fixed[j]);
+    }
+    return objective(penalty, w.data());
+  }
+
+ private:
+  // Give the engine the w of its multipliers and return Ω*(u). With a kernel the model are the
+  // multipliers: their primal is computed on the way.
+  double rebuild(std::optional<double>& primal) {
+    // β at its fixed point, whatever its cost-to-move: the w at which Ω*(u) has its gradient.
+    Weights<double> w(exact_.n_weights(), widened_link(), 0, exact_.maps_weights());
+    if (const T* fixed = engine_.weights().fixed()) {
+      AlignedArray<double> wide(w.size());
+      widen(fixed, wide.data());
+      w.set_fixed(wide.data());
+    }
+    engine_.blocks().rebuild(exact_, w);
+    const double conjugate = w.conjugate();
+    if (w.mapped() && conjugate < -1e-9 * (1.0 + engine_.C() * engine_.blocks().expected_loss())) throw IndefiniteKernel();
+    if (w.mapped()) primal = objective(w.penalty(), w.data());
+    problem_.copy_weights(w, engine_.weights());
+    if (engine_.weights().lagging()) engine_.weights().follow();
+    engine_.recount();
+    return conjugate;
+  }
+
+  // From what the weights cost and the slack of each example at w; notes how unsure the oracle is of
+  // them, and an example whose oracle missed a better output that is kept.
+  double objective(double penalty, const double* w) {
+    Blocks<T>& blocks = engine_.blocks();
+    const std::size_t n = exact_.n_examples(), shares = exact_.thread_safe() ? n_shares(threads_, n) : 1;
+    std::vector<double> value(n);
+    std::vector<typename Blocks<T>::Doubt> doubts(n);
+    run_shares(shares, [&](std::size_t share) {
+      auto ws = exact_.workspace();
+      for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
+        value[i] = blocks.slack_of(exact_, *ws, i, w, blocks.slack(), &doubts[i]);
+      }
+    });
+    unsure = 0.0;
+    missed.reset();
+    double most = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+      unsure = std::max(unsure, doubts[i].unsure);
+      const double short_by = exact_.example_weight(i) * doubts[i].missed;
+      if (short_by > most) most = short_by, missed = i;
+    }
+    blocks.slacks() = std::move(value);
+    return blocks.objective(penalty);
+  }
+
+  void widen(const T* from, double* to) {
+    if constexpr (sizeof(T) == 4) {
+      problem_.widen(from, to);
+    } else {
+      std::copy(from, from + engine_.weights().size(), to);
+    }
+  }
+
+  // The link for 8-byte weights, whose layout may be padded differently.
+  Link widened_link() {
+    Link link = engine_.weights().link();
+    link.decay = 0.0;
+    if constexpr (sizeof(T) == 4) {
+      link.for_fields([&](LinkField& field) {
+        if (!field.each) return;
+        const std::vector<float> narrow(field.each->begin(), field.each->end());
+        std::vector<double> wide(exact_.n_weights());
+        problem_.widen(narrow.data(), wide.data());
+        field.each = std::make_shared<const std::vector<double>>(std::move(wide));
+      });
+    }
+    return link;
+  }
+
+  Engine<T>& engine_;
+  const Structure<double>& exact_;
+  Problem& problem_;
+  int threads_;
+};
+
+}  // namespace mm
