@@ -38,7 +38,7 @@ class Engine {
   Engine(const Structure<T>& structure, double C, bool factored, Link link = {}, Slack slack = Slack::kLinear)
       : loop(structure), structure_(structure), blocks_(structure, C, slack, factored),
         weights_(structure.n_weights(), std::move(link), structure.row_size(), structure.maps_weights()), step_(structure, weights_) {
-    recount();  // Ω*(0) is not 0 where the link has offsets or bounds
+    if (!weights_.link().uniform()) recount();  // Ω*(0) is not 0 where the link has offsets or bounds
   }
 
   // The share of the examples that this engine works on (all, today), and the weights that shares have
