@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._native import ChainProblem, Engine, kernel_name
+from maxmargin._native import ChainProblem, Engine, vector_code_name
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.columns import read_columns
@@ -161,7 +161,7 @@ def main() -> None:
     args = parser.parse_args()
 
     output: dict[str, Any] = {}
-    print(f"instruction set: {kernel_name()}")
+    print(f"instruction set: {vector_code_name()}")
     for task in args.tasks.split(","):
         data = Data(args.data, task)
         problem = data.problem()

@@ -2,7 +2,7 @@
 #include "bind_tokens.hpp"
 #include "chain_decode.hpp"
 #include "chain_problem.hpp"
-#include "fingerprint.hpp"
+#include "data_hash.hpp"
 
 namespace mm {
 
@@ -236,7 +236,7 @@ void bind_chain(nb::module_& m) {
       .def_prop_ro("exact_oracle", &Problem::exact_oracle)
       .def_prop_ro("has_kernel", &Problem::has_kernel)
       .def_prop_ro("offers_single", &Problem::offers_single)
-      .def("fingerprint", &Problem::fingerprint, nb::call_guard<nb::gil_scoped_release>(),
+      .def("data_hash", &Problem::data_hash, nb::call_guard<nb::gil_scoped_release>(),
            "A hash of the data; 0 if it cannot be told.")
       .attr("linear_term") = nb::none();  // the u₀ of the objective, for whoever gives the problem one
   auto cls = nb::class_<ChainProblem, Problem>(m, "ChainProblem");
@@ -259,8 +259,8 @@ void bind_chain(nb::module_& m) {
   m.def("padded_labels", [](std::size_t n_labels, bool single) {
     return single ? padded_labels<float>(n_labels) : padded_labels<double>(n_labels);
   }, "n_labels"_a, "single"_a);
-  m.def("select_kernels", &select_kernels, "name"_a);
-  m.def("kernel_name", [] { return std::string(kernels<float>().name); });
+  m.def("select_vector_code", &select_vector_code, "name"_a);
+  m.def("vector_code_name", [] { return std::string(vector_code<float>().name); });
   m.def("aligned_array", [](std::size_t n, bool single) -> nb::object {
     const auto make = [&]<class T>(T) {
       auto* kept = new AlignedArray<T>(n);

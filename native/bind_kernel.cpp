@@ -1,7 +1,7 @@
 // Python bindings of chains with kernels.
 #include "chain_problem.hpp"
 #include "feature_kernel.hpp"
-#include "fingerprint.hpp"
+#include "data_hash.hpp"
 #include "kernel_chain.hpp"
 
 namespace mm {
@@ -104,17 +104,17 @@ class FeatureKernelHandle final : public KernelHandle {
 
  private:
   static std::uint64_t hash(const std::string& kind, double gamma, double coef0, int degree, const TokenFeatures& x) {
-    Fingerprint print(x.n);
-    print.mix(kind.data(), kind.size());
-    print.mix_number(gamma);
-    print.mix_number(coef0);
-    print.mix_number(degree);
-    print.mix(x.indptr.data(), x.indptr.size_bytes());
-    print.mix(x.indices.data(), x.indices.size_bytes());
-    print.mix(x.values, x.indices.size() * sizeof(float));
-    print.mix(x.values64, x.indices.size() * sizeof(double));
-    print.mix(x.dense, x.n * x.n_dense * sizeof(double));
-    return print.value();
+    DataHash hash(x.n);
+    hash.mix(kind.data(), kind.size());
+    hash.mix_number(gamma);
+    hash.mix_number(coef0);
+    hash.mix_number(degree);
+    hash.mix(x.indptr.data(), x.indptr.size_bytes());
+    hash.mix(x.indices.data(), x.indices.size_bytes());
+    hash.mix(x.values, x.indices.size() * sizeof(float));
+    hash.mix(x.values64, x.indices.size() * sizeof(double));
+    hash.mix(x.dense, x.n * x.n_dense * sizeof(double));
+    return hash.value();
   }
 
   OwnedFeatures features_;
@@ -134,10 +134,10 @@ class MatrixKernelHandle final : public KernelHandle {
     return {places.data(), places.data() + places.shape(0)};
   }
   static std::uint64_t hash(const Array<double, 2>& matrix, const Array<std::uint32_t>& places) {
-    Fingerprint print(matrix.shape(0));
-    print.mix(matrix.data(), matrix.shape(0) * matrix.shape(1) * sizeof(double));
-    print.mix(places.data(), places.shape(0) * sizeof(std::uint32_t));
-    return print.value();
+    DataHash hash(matrix.shape(0));
+    hash.mix(matrix.data(), matrix.shape(0) * matrix.shape(1) * sizeof(double));
+    hash.mix(places.data(), places.shape(0) * sizeof(std::uint32_t));
+    return hash.value();
   }
 
   nb::object owner_;
@@ -152,7 +152,7 @@ class PythonKernel final : public TokenKernel {
   }
   std::size_t size() const override { return size_; }
   bool thread_safe() const override { return false; }
-  std::uint64_t fingerprint() const override { return 0; }
+  std::uint64_t data_hash() const override { return 0; }
 
   void rows(Tokens which, double* out) const override { block(which, all_, out); }
   void block(Tokens first, Tokens second, double* out) const override {
@@ -195,10 +195,10 @@ class KernelProblem final : public ProblemOf<KernelChain, ChainData, std::size_t
   }
 
   bool has_kernel() const override { return true; }
-  std::uint64_t fingerprint() const override {
-    Fingerprint print(base_.fingerprint());
-    print.mix_number(data_.kernel->fingerprint());
-    return print.value();
+  std::uint64_t data_hash() const override {
+    DataHash hash(base_.data_hash());
+    hash.mix_number(data_.kernel->data_hash());
+    return hash.value();
   }
 
  private:

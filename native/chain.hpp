@@ -289,7 +289,7 @@ class Chain final : public Structure<T> {
   }
   // The same of the rows [from, to), where `first` [Lp] is added to the scores of the first one.
   void forward_rows(Scratch& ws, const Edges<T>& edge, const T* first, std::size_t from, std::size_t to) const {
-    const auto& kernel = kernels<T>();
+    const auto& vector = vector_code<T>();
     if (has_pairs()) {
       if (ws.two.size() == 0) ws.two.reset(4 * Lp_);
       T* S = ws.two.data();  // no scores, and those of the token at hand
@@ -299,17 +299,17 @@ class Chain final : public Structure<T> {
       for (std::size_t t = from + 1; t < to; ++t) {
         std::copy_n(ws.S.data() + t * Lp_, Lp_, S + Lp_);
         const T* M = into(ws, edge, t);
-        kernel.transition_bounds(M, L_, Lp_, ws.lower.data(), ws.upper.data());
-        kernel.forward(S, out + (t - 1) * Lp_, M, ws.lower.data(), ws.upper.data(), L_, Lp_, 2, D);
+        vector.transition_bounds(M, L_, Lp_, ws.lower.data(), ws.upper.data());
+        vector.forward(S, out + (t - 1) * Lp_, M, ws.lower.data(), ws.upper.data(), L_, Lp_, 2, D);
         std::copy_n(D + Lp_, Lp_, out + t * Lp_);
       }
       return;
     }
     if (!ws.bounds_valid) {
-      kernel.transition_bounds(edge.A, L_, Lp_, ws.lower.data(), ws.upper.data());
+      vector.transition_bounds(edge.A, L_, Lp_, ws.lower.data(), ws.upper.data());
       ws.bounds_valid = true;
     }
-    kernel.forward(ws.S.data() + from * Lp_, first, edge.A, ws.lower.data(), ws.upper.data(), L_, Lp_, to - from,
+    vector.forward(ws.S.data() + from * Lp_, first, edge.A, ws.lower.data(), ws.upper.data(), L_, Lp_, to - from,
                    ws.D.data() + from * Lp_);
   }
 

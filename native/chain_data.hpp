@@ -22,19 +22,19 @@ struct ChainData : TokenData {
   std::size_t length(std::size_t i) const { return std::size_t(offsets[i + 1] - offsets[i]); }
 
   // A hash of all of it, so that a checkpoint knows its own data.
-  std::uint64_t fingerprint() const {
-    Fingerprint print(n_labels);
+  std::uint64_t data_hash() const {
+    DataHash hash(n_labels);
     const std::size_t tokens = std::size_t(offsets.back());
-    print.mix(offsets.data(), offsets.size_bytes());
-    mix_into(print, tokens);
-    print.mix(pair_indptr.data(), pair_indptr.size_bytes());
-    print.mix(pair_indices.data(), pair_indices.size_bytes());
-    print.mix(labels, tokens * sizeof(std::int32_t));
-    print.mix(token_weight, tokens * sizeof(float));
-    print.mix(token_weight64, tokens * sizeof(double));
-    print.mix(example_weight, size() * sizeof(double));
-    print.mix(cost, n_labels * n_labels * sizeof(double));
-    return print.value();
+    hash.mix(offsets.data(), offsets.size_bytes());
+    mix_into(hash, tokens);
+    hash.mix(pair_indptr.data(), pair_indptr.size_bytes());
+    hash.mix(pair_indices.data(), pair_indices.size_bytes());
+    hash.mix(labels, tokens * sizeof(std::int32_t));
+    hash.mix(token_weight, tokens * sizeof(float));
+    hash.mix(token_weight64, tokens * sizeof(double));
+    hash.mix(example_weight, size() * sizeof(double));
+    hash.mix(cost, n_labels * n_labels * sizeof(double));
+    return hash.value();
   }
 
   // Rows of the weight matrix: sparse features, dense features, transitions by first label,

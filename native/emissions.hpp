@@ -4,7 +4,7 @@
 // Whole rows of scores go through the vector code; a few labels of one token are summed in registers.
 #pragma once
 
-#include "kernels.hpp"
+#include "vector_code.hpp"
 #include "token_data.hpp"
 #include "weights.hpp"
 
@@ -41,7 +41,7 @@ class Emissions {
 
   // S[t][l] of n tokens, the first of which is `token`; W begins at w.
   void load(std::size_t token, std::size_t n, const T* w, T* S) const {
-    const auto& vector = kernels<T>();
+    const auto& vector = vector_code<T>();
     if (!data_.indptr.empty()) {
       const auto sum = [&](const auto emissions, const auto* values) {
         emissions(w, Lp_, data_.indptr.data() + token, data_.indices.data(), values, n, data_.indptr[token + n], S);
@@ -56,7 +56,7 @@ class Emissions {
   // S += scores of the dense features of n tokens, whose weights are the given rows.
   void add_dense(std::size_t token, std::size_t n, const T* rows, T* S) const {
     const std::size_t d = data_.n_dense;
-    const auto& vector = kernels<T>();
+    const auto& vector = vector_code<T>();
     if (data_.dense32 != nullptr) vector.dense_emissions_f32(rows, Lp_, data_.dense32 + token * d, d, n, S);
     if (data_.dense64 != nullptr) vector.dense_emissions_f64(rows, Lp_, data_.dense64 + token * d, d, n, S);
   }

@@ -62,8 +62,8 @@ struct KernelFunction {
 class FeatureKernel final : public TokenKernel {
  public:
   // The arrays of `tokens` must outlive the kernel.
-  FeatureKernel(const KernelFunction& function, const TokenFeatures& tokens, std::uint64_t fingerprint)
-      : function_(function), tokens_(tokens), fingerprint_(fingerprint), squares_(tokens.n),
+  FeatureKernel(const KernelFunction& function, const TokenFeatures& tokens, std::uint64_t data_hash)
+      : function_(function), tokens_(tokens), data_hash_(data_hash), squares_(tokens.n),
         columns_(tokens.n_dense * tokens.n) {
     invert();
     for (std::size_t t = 0; t < tokens_.n; ++t) {
@@ -75,7 +75,7 @@ class FeatureKernel final : public TokenKernel {
   }
 
   std::size_t size() const override { return tokens_.n; }
-  std::uint64_t fingerprint() const override { return fingerprint_; }
+  std::uint64_t data_hash() const override { return data_hash_; }
 
   void rows(Tokens which, double* out) const override {
     for (std::size_t a = 0; a < which.size(); ++a) row(tokens_, which[a], squares_[which[a]], out + a * size());
@@ -163,7 +163,7 @@ class FeatureKernel final : public TokenKernel {
 
   KernelFunction function_;
   TokenFeatures tokens_;
-  std::uint64_t fingerprint_;
+  std::uint64_t data_hash_;
   std::vector<double> squares_;         // squared length of each token
   std::vector<double> columns_;         // dense features, [n_dense][n]
   std::vector<std::size_t> starts_;     // of each sparse feature in postings_
@@ -175,11 +175,11 @@ class FeatureKernel final : public TokenKernel {
 class MatrixKernel final : public TokenKernel {
  public:
   // Distinct token t is row and column place[t] of the matrix, [side][side].
-  MatrixKernel(const double* matrix, std::size_t side, std::vector<std::uint32_t> place, std::uint64_t fingerprint)
-      : matrix_(matrix), side_(side), place_(std::move(place)), fingerprint_(fingerprint) {}
+  MatrixKernel(const double* matrix, std::size_t side, std::vector<std::uint32_t> place, std::uint64_t data_hash)
+      : matrix_(matrix), side_(side), place_(std::move(place)), data_hash_(data_hash) {}
 
   std::size_t size() const override { return place_.size(); }
-  std::uint64_t fingerprint() const override { return fingerprint_; }
+  std::uint64_t data_hash() const override { return data_hash_; }
 
   void rows(Tokens which, double* out) const override {
     for (const std::uint32_t a : which) {
@@ -197,7 +197,7 @@ class MatrixKernel final : public TokenKernel {
   const double* matrix_;
   std::size_t side_;
   std::vector<std::uint32_t> place_;
-  std::uint64_t fingerprint_;
+  std::uint64_t data_hash_;
 };
 
 }  // namespace mm

@@ -131,7 +131,7 @@ class KernelChain final : public Forwarding<T> {
   void spread_with(Scratch& ws, const T* u, T* w, bool keep, bool look) const {
     const std::size_t m = kernel_.size(), Lp = this->row_size();
     const std::size_t together = keep ? std::min(kTogether, cache_.capacity()) : kTogether;
-    const auto& vector = kernels<T>();
+    const auto& vector = vector_code<T>();
     if (ws.amount.size() == 0) ws.amount.reset(Lp);
     for (std::size_t at = 0; at < ws.tokens.size(); at += together) {
       const TokenKernel::Tokens group = TokenKernel::Tokens(ws.tokens).subspan(at, std::min(together, ws.tokens.size() - at));

@@ -3,7 +3,7 @@
 // the dual-coordinate paper, max over j of l_ij - w.(x_i0 - x_ij), with the rows given.
 #pragma once
 
-#include "fingerprint.hpp"
+#include "data_hash.hpp"
 #include "sparse_planes.hpp"
 
 namespace mm {
@@ -18,15 +18,15 @@ struct ListedData {
   const double* example_weight = nullptr;  // [n] factor of C, nullptr: ones
 
   std::size_t size() const { return offsets.size() - 1; }
-  std::uint64_t fingerprint() const {
-    Fingerprint print(n_features);
-    print.mix(offsets.data(), offsets.size_bytes());
-    print.mix(indptr.data(), indptr.size_bytes());
-    print.mix(indices.data(), indices.size_bytes());
-    print.mix(values, indices.size() * sizeof(double));
-    print.mix(loss, std::size_t(offsets.back()) * sizeof(double));
-    print.mix(example_weight, example_weight == nullptr ? 0 : size() * sizeof(double));
-    return print.value();
+  std::uint64_t data_hash() const {
+    DataHash hash(n_features);
+    hash.mix(offsets.data(), offsets.size_bytes());
+    hash.mix(indptr.data(), indptr.size_bytes());
+    hash.mix(indices.data(), indices.size_bytes());
+    hash.mix(values, indices.size() * sizeof(double));
+    hash.mix(loss, std::size_t(offsets.back()) * sizeof(double));
+    hash.mix(example_weight, example_weight == nullptr ? 0 : size() * sizeof(double));
+    return hash.value();
   }
 };
 

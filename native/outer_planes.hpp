@@ -29,13 +29,13 @@ struct ClassData : TokenData {
     const std::size_t truth = std::size_t(labels[i]);
     return cost != nullptr ? cost[truth * n_classes + c] : truth != c ? 1.0 : 0.0;
   }
-  std::uint64_t fingerprint() const {
-    Fingerprint print(n_classes);
-    mix_into(print, size());
-    print.mix(labels.data(), labels.size_bytes());
-    print.mix(cost, n_classes * n_classes * sizeof(double));
-    print.mix(example_weight, size() * sizeof(double));
-    return print.value();
+  std::uint64_t data_hash() const {
+    DataHash hash(n_classes);
+    mix_into(hash, size());
+    hash.mix(labels.data(), labels.size_bytes());
+    hash.mix(cost, n_classes * n_classes * sizeof(double));
+    hash.mix(example_weight, size() * sizeof(double));
+    return hash.value();
   }
 };
 

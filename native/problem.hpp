@@ -13,7 +13,7 @@ class Problem {
   virtual std::size_t n_examples() const = 0;
 
   // A hash of the data, so that a checkpoint knows its own; 0 where nobody can tell.
-  virtual std::uint64_t fingerprint() const { return 0; }
+  virtual std::uint64_t data_hash() const { return 0; }
 
   // What the driver of training asks: is an oracle call so slow (a user's Python code) that cached
   // passes cost next to nothing beside it, does the oracle always find the maximum, is there a kernel

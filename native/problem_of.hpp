@@ -1,7 +1,7 @@
 // A problem of a structure S<T> over data that do not depend on the precision: both precisions from
 // one template, each built at its first use.
 //
-// Data has size() (the number of examples) and fingerprint(); S<T> is made from the data and what
+// Data has size() (the number of examples) and data_hash(); S<T> is made from the data and what
 // else is given.
 #pragma once
 
@@ -20,7 +20,7 @@ class ProblemOf : public Problem {
 
   const Data& data() const { return data_; }
   std::size_t n_examples() const override { return data_.size(); }
-  std::uint64_t fingerprint() const override { return data_.fingerprint(); }
+  std::uint64_t data_hash() const override { return data_.data_hash(); }
   const Structure<float>* single_precision() override { return built<float>(); }
   const Structure<double>* double_precision() override { return built<double>(); }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common.hpp"
-#include "fingerprint.hpp"
+#include "data_hash.hpp"
 #include "token_kernel.hpp"
 
 namespace mm {
@@ -58,13 +58,13 @@ struct TokenData {
     }
   }
 
-  void mix_into(Fingerprint& print, std::size_t tokens) const {
-    print.mix(indptr.data(), indptr.size_bytes());
-    print.mix(indices.data(), indices.size_bytes());
-    print.mix(values, indices.size() * sizeof(float));
-    print.mix(values64, indices.size() * sizeof(double));
-    print.mix(dense32, tokens * n_dense * sizeof(float));
-    print.mix(dense64, tokens * n_dense * sizeof(double));
+  void mix_into(DataHash& hash, std::size_t tokens) const {
+    hash.mix(indptr.data(), indptr.size_bytes());
+    hash.mix(indices.data(), indices.size_bytes());
+    hash.mix(values, indices.size() * sizeof(float));
+    hash.mix(values64, indices.size() * sizeof(double));
+    hash.mix(dense32, tokens * n_dense * sizeof(float));
+    hash.mix(dense64, tokens * n_dense * sizeof(double));
   }
 };
 

@@ -26,7 +26,7 @@ class TokenKernel {
   virtual bool thread_safe() const { return true; }
 
   // A hash of the data and of what the kernel does with them; 0 where nobody can tell.
-  virtual std::uint64_t fingerprint() const = 0;
+  virtual std::uint64_t data_hash() const = 0;
 };
 
 }  // namespace mm

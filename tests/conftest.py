@@ -24,7 +24,7 @@ LONG = {
     "native/test_example_weights.py",
     "native/test_interrupt.py",
     "native/test_kernel_rows.py",
-    "native/test_kernels.py",
+    "native/test_vector_code.py",
     "native/test_lazy_beta.py",
     "native/test_pair_features.py",
     "native/test_plane_store.py",

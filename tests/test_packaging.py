@@ -84,7 +84,7 @@ def test_public_names_exist() -> None:
 def test_native_extension() -> None:
     from maxmargin import _native
 
-    assert _native.kernel_name() in ("avx2", "baseline")
+    assert _native.vector_code_name() in ("avx2", "baseline")
 
 
 def run_python(program: str) -> str:

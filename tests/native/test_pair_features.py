@@ -227,9 +227,9 @@ def test_sparse_weights_against_enumeration(*, seed, features, n_labels, lengths
 @pytest.mark.parametrize("n_labels", [1, 7, 8, 9, 33])
 @pytest.mark.parametrize("kernels", ["baseline", "avx2"])
 def test_whatever_the_padding_and_the_kernels(n_labels, single, kernels):
-    before = _native.kernel_name()
+    before = _native.vector_code_name()
     try:
-        _native.select_kernels(kernels)
+        _native.select_vector_code(kernels)
     except ValueError:
         pytest.skip(f"this machine has no {kernels}")
     try:
@@ -249,7 +249,7 @@ def test_whatever_the_padding_and_the_kernels(n_labels, single, kernels):
                 hinge += case.reference.best(x, w, truth)[0] - score
             assert case.problem().hinge(form) == pytest.approx(hinge, **close)
     finally:
-        _native.select_kernels(before)
+        _native.select_vector_code(before)
 
 
 @pytest.mark.parametrize("single", PRECISIONS)

@@ -195,9 +195,9 @@ def test_against_brute_force(*, seed, features, n_labels, lengths, cost, weighte
 @pytest.mark.parametrize("features", SPARSE)
 @pytest.mark.parametrize("kernels", ["baseline", "avx2"])
 def test_every_kernel(features, kernels):
-    before = _native.kernel_name()
+    before = _native.vector_code_name()
     try:
-        _native.select_kernels(kernels)
+        _native.select_vector_code(kernels)
     except ValueError:
         pytest.skip(f"this machine has no {kernels}")
     try:
@@ -206,7 +206,7 @@ def test_every_kernel(features, kernels):
         _, full, sparse = pair(case, rng)
         assert_same_answers(case, full, sparse, rng, exact=False)
     finally:
-        _native.select_kernels(before)
+        _native.select_vector_code(before)
 
 
 def test_hinge_needs_the_truth():

@@ -270,10 +270,10 @@ def solve(
         "dtype": str(machine.weights.dtype),
         "solver": f"{solver.name}: {solver}",
         "regularizer": str(regularizer),
-        "linear_term": _fingerprint(problem.linear_term),
+        "linear_term": _array_hash(problem.linear_term),
     }
     if checkpoint is not None:
-        identity["data"] = f"{problem.fingerprint():016x}"
+        identity["data"] = f"{problem.data_hash():016x}"
     if resume and checkpoint is not None and Path(checkpoint).exists():
         saved = load_checkpoint(checkpoint, machine, identity)
         try:
@@ -653,7 +653,7 @@ def _seed(random_state: Any) -> Any:
     return random_state
 
 
-def _fingerprint(term: Any) -> str | None:
+def _array_hash(term: Any) -> str | None:
     """Return a hash of a problem's linear term, so that a checkpoint knows its own."""
     if term is None:
         return None

@@ -20,11 +20,11 @@ from native_problems import FEATURES, random_case, run_isolated, viterbi
 
 @contextlib.contextmanager
 def using(kernels):
-    _native.select_kernels(kernels)
+    _native.select_vector_code(kernels)
     try:
         yield
     finally:
-        _native.select_kernels("auto")
+        _native.select_vector_code("auto")
 
 
 def offered_kernels():
@@ -195,7 +195,7 @@ def test_kernel_sets_agree(seed, n_labels, single):
         answers = []
         for kernels in KERNELS:
             with using(kernels):
-                assert _native.kernel_name() == kernels
+                assert _native.vector_code_name() == kernels
                 marginals = problem.max_marginals(native)
                 answers.append((*problem.predict(native), marginals, problem.gather(native)))
         for (labels, *numbers), (other, *others) in itertools.pairwise(answers):
@@ -537,7 +537,7 @@ def test_bad_problems_are_refused(change, message):
 def test_unknown_kernels_are_refused():
     for name in ("sse9", "", "AVX2"):
         with pytest.raises(ValueError, match="instruction set"):
-            _native.select_kernels(name)
+            _native.select_vector_code(name)
 
 
 @pytest.mark.parametrize("single", PRECISIONS)

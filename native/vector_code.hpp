@@ -1,4 +1,4 @@
-// The vector kernels of a chain, behind a table of function pointers chosen at run time.
+// The vector code of a chain, behind a table of function pointers chosen at run time.
 //
 // Shapes. Lp is the number of labels L rounded up so that a row is a whole number of 32-byte
 // vectors; the padding of a weight row is always zero. All rows are Lp long and contiguous:
@@ -21,7 +21,7 @@ constexpr std::size_t padded_labels(std::size_t n_labels) {
 }
 
 template <class T>
-struct ChainKernels {
+struct VectorCode {
   const char* name;
 
   // S[t] = sum over entries e in [indptr[t], indptr[t+1]) of values[e] * W[indices[e]].
@@ -54,14 +54,14 @@ struct ChainKernels {
 };
 
 template <class T>
-const ChainKernels<T>& baseline_kernels();
+const VectorCode<T>& baseline_vector_code();
 template <class T>
-const ChainKernels<T>& avx2_kernels();
+const VectorCode<T>& avx2_vector_code();
 
-// The best kernels this machine can run.
+// The best code that this machine can run.
 template <class T>
-const ChainKernels<T>& kernels();
-// "avx2" or "baseline": what kernels() answers from now on ("auto" for the best).
-void select_kernels(const char* name);
+const VectorCode<T>& vector_code();
+// "avx2" or "baseline": what vector_code() answers from now on ("auto" for the best).
+void select_vector_code(const char* name);
 
 }  // namespace mm

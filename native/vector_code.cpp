@@ -1,5 +1,5 @@
-// Chooses the chain kernels once, by what the processor can do.
-#include "kernels.hpp"
+// Chooses the vector code once, by what the processor can do.
+#include "vector_code.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -19,7 +19,7 @@ std::atomic<bool> use_avx2{has_avx2()};
 
 }  // namespace
 
-void select_kernels(const char* name) {
+void select_vector_code(const char* name) {
   if (std::strcmp(name, "auto") == 0) {
     use_avx2 = has_avx2();
   } else if (std::strcmp(name, "baseline") == 0) {
@@ -34,13 +34,13 @@ void select_kernels(const char* name) {
 }
 
 template <class T>
-const ChainKernels<T>& kernels() {
+const VectorCode<T>& vector_code() {
 #if defined(__x86_64__)
-  if (use_avx2) return avx2_kernels<T>();
+  if (use_avx2) return avx2_vector_code<T>();
 #endif
-  return baseline_kernels<T>();
+  return baseline_vector_code<T>();
 }
-template const ChainKernels<float>& kernels<float>();
-template const ChainKernels<double>& kernels<double>();
+template const VectorCode<float>& vector_code<float>();
+template const VectorCode<double>& vector_code<double>();
 
 }  // namespace mm

@@ -5,9 +5,9 @@
 
 namespace mm {
 
-class Fingerprint {
+class DataHash {
  public:
-  explicit Fingerprint(std::uint64_t seed) : hash_(seed) {}
+  explicit DataHash(std::uint64_t seed) : hash_(seed) {}
 
   void mix(const void* data, std::size_t bytes) {
     const std::uint64_t own = data == nullptr ? 0 : hash_bytes({static_cast<const char*>(data), bytes});

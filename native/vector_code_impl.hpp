@@ -1,10 +1,10 @@
-// Definitions of the chain kernels; included once per instruction set with MM_ISA set to the name
+// Definitions of the vector code; included once per instruction set with MM_ISA set to the name
 // of its namespace. Written with the compiler's generic vectors, so the same source serves AVX2,
 // SSE2 and NEON.
 #include <cstdint>
 #include <limits>
 
-#include "kernels.hpp"
+#include "vector_code.hpp"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -358,7 +358,7 @@ void spread(const T* k, std::size_t n, const T* amount, std::size_t Lp, T* W) {
 }
 
 template <class T>
-constexpr ChainKernels<T> table(const char* name) {
+constexpr VectorCode<T> table(const char* name) {
   return {name,
           &emissions<T, float>,
           &emissions<T, double>,

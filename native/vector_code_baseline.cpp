@@ -1,15 +1,15 @@
-// Chain kernels for the baseline instruction set of the platform.
+// The vector code for the baseline instruction set of the platform.
 #define MM_ISA isa_baseline
-#include "kernels_impl.hpp"
+#include "vector_code_impl.hpp"
 
 namespace mm {
 template <>
-const ChainKernels<float>& baseline_kernels<float>() {
+const VectorCode<float>& baseline_vector_code<float>() {
   static const auto t = isa_baseline::table<float>("baseline");
   return t;
 }
 template <>
-const ChainKernels<double>& baseline_kernels<double>() {
+const VectorCode<double>& baseline_vector_code<double>() {
   static const auto t = isa_baseline::table<double>("baseline");
   return t;
 }
