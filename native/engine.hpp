@@ -238,7 +238,9 @@ class Engine {
     const PassResult& result;
   };
 
-  // Bring the weights that an example reads up to date with the β of the steps made so far.
+  // Bring the weights that an example reads up to date with the β of the steps made so far. β moves
+  // in all coordinates after every visit, but while u_j rests s steps have a closed form
+  // (slow_beta.hpp): only the rows that are read now need them.
   void catch_up(std::size_t i) {
     if (!weights_.lagging()) return;
     structure_.rows_read(i, rows_);
