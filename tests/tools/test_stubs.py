@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 
 import pytest
 
@@ -41,12 +43,14 @@ def test_an_entry_that_matches_nothing():
 
 
 def test_a_difference_is_noticed(tmp_path, monkeypatch, capsys):
-    assert stubs.main(["--check"]) == 0
+    # In a process of its own: other tests may have left attributes on classes of the module.
+    checked = [sys.executable, stubs.__file__, "--check"]
+    assert subprocess.run(checked, check=False).returncode == 0
     text = stubs.STUB.read_text(encoding="utf-8")
     old = "def checksum(data: Bytes) -> int"
     assert old in text
     root, stub = tmp_path, tmp_path / "_native.pyi"
-    new = stubs.generate()
+    new = text
     monkeypatch.setattr(stubs, "generate", lambda: new)
     monkeypatch.setattr(stubs, "ROOT", root)
     monkeypatch.setattr(stubs, "STUB", stub)
