@@ -194,7 +194,8 @@ def test_small_balls_have_few_weights():
 
 
 def test_long_steps_in_a_small_ball():
-    run(chain(0), Subgradient(step_size=1000.0), regularizer=L1Ball(0.1), max_passes=5)
+    found = run(chain(0), Subgradient(step_size=1000.0), regularizer=L1Ball(0.1), max_passes=5)
+    assert 0 < np.abs(found.weights).sum() <= 0.1 * (1 + 1e-5)
 
 
 # --- L2 ---
