@@ -272,6 +272,18 @@ def test_what_is_no_link_is_refused(link, message):
         solve(native_python_problem(structure, X, Y), SDM(), C=1.0, regularizer=Own(link))
 
 
+@pytest.mark.parametrize("value", ["a", [1.0, "b"], [[1.0], [1.0, 2.0]], {}, object()])
+def test_what_is_no_number_is_named(value):
+    with pytest.raises(TypeError, match="offset of a link must be a number or an array"):
+        Link(offset=value).native()
+
+
+def test_lists_are_arrays_and_matrices_are_refused():
+    assert Link(scale=[1.0, 2.0]).native() == Link(scale=np.array([1.0, 2.0])).native()
+    with pytest.raises(ValueError, match="scale of a link has 2 dimensions"):
+        Link(scale=np.ones((2, 2))).native()
+
+
 def test_a_cost_to_move_goes_with_one_number_for_all():
     structure, X, Y = flat_problem(np.random.default_rng(0))
     problem = native_python_problem(structure, X, Y)

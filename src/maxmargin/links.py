@@ -63,12 +63,12 @@ class Link:
     def native(self) -> _native.Link:
         """Return it as the dual engine takes it."""
         return _native.Link(
-            lower=_field(self.lower),
-            upper=_field(self.upper),
-            scale=_field(self.scale),
-            offset=_field(self.offset),
-            least=_field(self.least),
-            most=_field(self.most),
+            lower=_field("lower", self.lower),
+            upper=_field("upper", self.upper),
+            scale=_field("scale", self.scale),
+            offset=_field("offset", self.offset),
+            least=_field("least", self.least),
+            most=_field("most", self.most),
         )
 
     def weights(self, u: NDArray[Any]) -> NDArray[np.float64]:
@@ -97,7 +97,14 @@ class Link:
         return float(w @ u.astype(np.float64, copy=False)) - self.penalty(w)
 
 
-def _field(value: Field) -> Any:
-    if isinstance(value, np.ndarray):
-        return np.ascontiguousarray(value, dtype=np.float64)
-    return float(value)
+def _field(name: str, value: Any) -> Any:
+    """Return a field as native code takes it: a float, or an array of one dimension."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} of a link must be a number or an array of numbers, got {value!r:.80}"
+        ) from error
+    if array.ndim > 1:
+        raise ValueError(f"{name} of a link has {array.ndim} dimensions; expected a number or one")
+    return float(array) if array.ndim == 0 else np.ascontiguousarray(array)
