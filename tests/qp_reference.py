@@ -1,20 +1,30 @@
 """An independent solver of tiny structural SVMs: all constraints at once, to high accuracy.
 
 Nothing here is shared with the solvers under test. The outputs of every example are listed, the
-primal is written down as one quadratic program with a constraint for every output,
+primal
 
-    min  ½ uᵀ diag(q) u + cᵀu   subject to   M u >= b,        u = (w, ξ),
+    min  Ω(w) + Σ_i C_i φ(ξ_i)   subject to   w.Δh + ξ_i >= h   for every output of every example
+
+(φ(ξ) = ξ with ξ >= 0, or ½ξ², or no ξ at all; `kit.formulated` says what Δh and h are; Ω is the
+penalty of a link, see `Penalty`) is written down as one quadratic program with a constraint for
+every output,
+
+    min  ½ uᵀ diag(q) u + cᵀu   subject to   M u >= b,
 
 and a primal-dual interior point method (Mehrotra's predictor-corrector) solves it. From its
-multipliers an exactly feasible dual point is made, w is rebuilt from that, and the primal and the
-dual value of that pair are recomputed from the problem's own formulas. Their gap is the proof; if
-it is not below the tolerance, an AssertionError says so.
+multipliers an exactly feasible dual point is made, and the primal and the dual value are recomputed
+from the problem's own formulas in extended precision. Their gap is the proof; if it is not below
+the tolerance, an AssertionError says so.
 
-Each slack is one entry of `FORMULATIONS`: how the program is built, and how a pair is certified.
+The methods are the same whatever the scale of features and C: variables are scaled so that no
+column of M exceeds one, the objective so that no cost does, and where 8-byte iterates do not reach
+the tolerance, extended ones take their place (the factors of the Newton systems stay 8-byte; their
+solutions are refined against the system itself).
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +32,8 @@ from scipy import linalg
 
 from maxmargin.structures.duck import as_structure
 from maxmargin.structures.vectors import sparse_vector
+
+SLACKS = ("linear", "quadratic", "hard")
 
 
 class Solution(NamedTuple):
@@ -50,31 +62,82 @@ class Program(NamedTuple):
     b: np.ndarray
 
 
-def solve(structure, X, Y, C=1.0, *, slack="linear", n_features=None, tolerance=1e-8):
+class Penalty(NamedTuple):
+    """Ω of a link, its conjugate and the weights that belong to u, each entry a vector over w.
+
+    Ω(w) = Σ_k d_k² / (2 s_k) + max(t⁻_k d_k, t⁺_k d_k) with d = w - m, least <= w <= most; a weight
+    with s_k = 0 stays at m_k.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    scale: np.ndarray
+    offset: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+
+    @classmethod
+    def of(cls, link, d):
+        """Return that of a link (None: L2) over d weights."""
+        defaults = {"lower": 0.0, "upper": 0.0, "scale": 1.0, "offset": 0.0}
+        defaults |= {"least": -math.inf, "most": math.inf}
+        fields = (getattr(link, name, value) for name, value in defaults.items())
+        return cls(*(np.broadcast_to(np.asarray(field, float), d) for field in fields))
+
+    def value(self, w):
+        """Ω(w)."""
+        d, free = w - self.offset, self.scale > 0
+        if (d[~free] != 0).any() or (w < self.least).any() or (w > self.most).any():
+            return math.inf
+        square = (d[free] ** 2 / (2 * self.scale[free])).sum()
+        return square + np.maximum(self.lower * d, self.upper * d).sum()
+
+    def weights(self, u):
+        """Return the w at which w.u - Ω(w) is largest."""
+        beyond = np.maximum(u - self.upper, 0) + np.minimum(u - self.lower, 0)
+        return np.clip(self.offset + self.scale * beyond, self.least, self.most)
+
+    def conjugate(self, u):
+        """Ω*(u) = max over w of w.u - Ω(w)."""
+        w = self.weights(u)
+        return w @ u - self.value(w)
+
+
+def solve(structure, X, Y, C=1.0, *, n_features=None, **options):
     """Return the optimum (w, primal, dual) of ½‖w‖² + C·Σ_i ξ_i over all outputs.
 
-    `structure` must offer outputs(x); `tolerance` is on (primal - dual) / max(1, |primal|).
+    `structure` must offer outputs(x); the other options are those of `solve_planes`.
     """
-    planes = list_planes(structure, X, Y, n_features)
-    return solve_planes(planes, C, slack=slack, tolerance=tolerance)
+    return solve_planes(list_planes(structure, X, Y, n_features), C, **options)
 
 
-def solve_planes(planes, C=1.0, *, slack="linear", tolerance=1e-8):
-    """Return the optimum over planes that are listed already."""
-    if slack not in FORMULATIONS:
-        raise ValueError(f"slack is {slack!r}; expected one of {sorted(FORMULATIONS)}")
-    formulate, certify = FORMULATIONS[slack]
-    iterates = interior_point(formulate(planes, C))
-    solution = best_solution(certify(planes, C, z) for z in iterates)
+def solve_planes(planes, C=1.0, *, slack="linear", link=None, tolerance=1e-8):
+    """Return the optimum over planes that are listed already.
+
+    `kit.formulated` makes the planes of other formulations. C is a number, or one for each
+    example; `link` is that of a regulariser, None for L2; `tolerance` is on the `relative_gap`.
+    """
+    if slack not in SLACKS:
+        raise ValueError(f"slack is {slack!r}; expected one of {sorted(SLACKS)}")
+    C = np.broadcast_to(np.asarray(C, float), planes.n_examples)
+    penalty = Penalty.of(link, planes.delta.shape[1])
+    model = Model(planes, C, slack, penalty)
+    solution = None
+    for kind in (np.float64, np.longdouble):
+        found = best_solution(model.certify(u, z) for u, z in iterates(model.program(), kind))
+        if solution is None or relative_gap(found) < relative_gap(solution):
+            solution = found
+        if relative_gap(solution) <= tolerance:
+            break
     gap = relative_gap(solution)
     assert gap >= -1e-12, f"weak duality is violated by {-gap}"
     assert gap <= tolerance, f"the relative gap is {gap}, not {tolerance}"
     return solution
 
 
-def relative_gap(solution):
-    """Return (primal - dual) / max(1, |primal|)."""
-    return (solution.primal - solution.dual) / max(1.0, abs(solution.primal))
+def relative_gap(solution, least=1e-6):
+    """Return (primal - dual) / |primal|; optima below `least` count as that."""
+    return (solution.primal - solution.dual) / max(abs(solution.primal), least)
 
 
 def best_solution(solutions, tolerance=1e-13, patience=10):
@@ -123,76 +186,152 @@ def list_planes(structure, X, Y, n_features=None):
 # --- formulations ---
 
 
-def linear_program(planes, C):
-    """Margin rescaling, linear slack: w.Δf + ξ_i >= loss for every plane, and ξ_i >= 0."""
-    n, (N, d) = planes.n_examples, planes.delta.shape
-    M = np.zeros((N + n, d + n))
-    M[:N, :d] = planes.delta
-    M[np.arange(N), d + planes.example] = 1.0
-    M[N:, d:] = np.eye(n)
-    return Program(
-        q=np.r_[np.ones(d), np.zeros(n)],
-        c=np.r_[np.zeros(d), np.full(n, C)],
-        M=M,
-        b=np.r_[planes.loss, np.zeros(n)],
-    )
+class Model:
+    """One formulation over listed planes: as a quadratic program, and with certificates."""
 
+    def __init__(self, planes, C, slack, penalty):
+        self.planes, self.C, self.slack, self.penalty = planes, C, slack, penalty
+        exact = np.longdouble
+        self.delta, self.loss = planes.delta.astype(exact), planes.loss.astype(exact)
+        # w = offset + S v; with thresholds other than zero v has a part for each sign
+        free = np.flatnonzero(penalty.scale > 0)
+        self.signed = bool(penalty.lower[free].any() or penalty.upper[free].any())
+        S = np.eye(len(penalty.scale))[:, free]
+        self.S = np.hstack([S, -S]) if self.signed else S
+        self.free = np.r_[free, free] if self.signed else free
+        # v and the slacks are measured in units of their own, the objective in those of C
+        size = np.abs(planes.delta @ self.S).max(axis=0, initial=0.0)
+        self.unit = 1.0 / np.where(size > 0, size, 1.0)
+        self.cost = 1.0 if slack == "hard" else max(1.0, float(C.max(initial=0.0)))
 
-def certify_linear(planes, C, z):
-    """Make z feasible (each block, with the plane of the truth, sums to C); compare the values."""
-    n, N = planes.n_examples, len(planes.loss)
-    block = np.r_[planes.example, np.arange(n)]
-    z = np.maximum(z, 0.0)
-    z = z * (C / np.bincount(block, weights=z, minlength=n))[block]
-    w = z[:N] @ planes.delta
-    dual = z[:N] @ planes.loss - 0.5 * w @ w
-    xi = np.zeros(n)
-    np.maximum.at(xi, planes.example, planes.loss - planes.delta @ w)
-    primal = 0.5 * w @ w + C * xi.sum()
-    return Solution(w, float(primal), float(dual))
+    def program(self):
+        """Return the quadratic program over (v, ξ)."""
+        penalty, planes, S = self.penalty, self.planes, self.S * self.unit
+        N, k = len(planes.loss), S.shape[1]
+        n = 0 if self.slack == "hard" else planes.n_examples
+        C = self.C[:n]
+        M = np.zeros((N, k + n))
+        M[:, :k] = planes.delta @ S
+        if n:
+            M[np.arange(N), k + planes.example] = 1.0
+        rows, right = [M], [planes.loss - planes.delta @ penalty.offset]
 
+        def require(block, bound, where):
+            """Add the rows block.v >= bound."""
+            rows.append(np.hstack([block, np.zeros((len(block), n))])[where])
+            right.append(bound[where])
 
-#: slack -> (formulate(planes, C) -> Program, certify(planes, C, z) -> Solution)
-FORMULATIONS = {"linear": (linear_program, certify_linear)}
+        if self.signed:
+            require(np.eye(k), np.zeros(k), np.ones(k, bool))
+        low, high = penalty.least - penalty.offset, penalty.most - penalty.offset
+        movable = penalty.scale > 0
+        require(S, low, movable & np.isfinite(low))
+        require(-S, -high, movable & np.isfinite(high))
+        if self.slack == "linear":
+            rows.append(np.eye(k + n)[k:])
+            right.append(np.zeros(n))
+        thresholds = penalty.upper[self.free]
+        if self.signed:
+            half = k // 2
+            thresholds = np.r_[thresholds[:half], -penalty.lower[self.free[half:]]]
+        curved = C if self.slack == "quadratic" else 0.0 * C
+        linear = C if self.slack == "linear" else 0.0 * C
+        return Program(
+            q=np.r_[self.unit**2 / penalty.scale[self.free], curved] / self.cost,
+            c=np.r_[self.unit * thresholds, linear] / self.cost,
+            M=np.vstack(rows),
+            b=np.concatenate(right),
+        )
+
+    def certify(self, u, z):
+        """Make z feasible; compare its value with the primal of the better of two w.
+
+        These are the w that belongs to the multipliers, and that of the program's own variables.
+        """
+        n, example, C = self.planes.n_examples, self.planes.example, self.C
+        z = np.maximum(z[: len(self.loss)], 0.0).astype(np.longdouble) * self.cost
+        mass = np.bincount(example, z.astype(float), n)
+        if self.slack == "linear":  # each block, with the plane of the truth, sums to C
+            z = z * np.minimum(1.0, (1 - 1e-16) * C / np.maximum(mass, 1e-300))[example]
+        pull = z @ self.delta
+        dual = z @ self.loss - self.penalty.conjugate(pull)
+        if self.slack == "quadratic":
+            used = np.zeros(n, np.longdouble)
+            np.add.at(used, example, z)
+            dual -= (used[C > 0] ** 2 / (2 * C[C > 0])).sum()
+        own = self.S @ (self.unit * u[: len(self.unit)]) + self.penalty.offset
+        own = np.clip(own, self.penalty.least, self.penalty.most)
+        values = [(self.primal(w), w) for w in map(self.allowed, (self.penalty.weights(pull), own))]
+        primal, w = min(values, key=lambda pair: pair[0])
+        return Solution(w.astype(float), float(min(primal, 1e300)), float(dual))
+
+    def allowed(self, w):
+        """Return w, or for hard margins the multiple of it that has all of them."""
+        if self.slack != "hard":
+            return w
+        margin = self.delta @ w
+        return w * max(1.0, (self.loss / margin).max()) if margin.min(initial=1) > 0 else w
+
+    def primal(self, w):
+        """Return the objective at w."""
+        xi = np.zeros(self.planes.n_examples, np.longdouble)
+        np.maximum.at(xi, self.planes.example, self.loss - self.delta @ w)
+        if self.slack == "hard":
+            return self.penalty.value(w) if xi.max(initial=0) <= 1e-12 else math.inf
+        return self.penalty.value(w) + self.C @ (xi if self.slack == "linear" else 0.5 * xi**2)
 
 
 # --- the interior point method ---
 
 
-def interior_point(program, max_iterations=200):
-    """Yield better and better multipliers z of the constraints, until the digits are used up.
+def iterates(program, kind=np.float64, max_iterations=200):
+    """Yield better and better (u, z): variables and multipliers, until the digits are used up.
 
     Mehrotra's predictor-corrector: Newton steps on the conditions
 
         q∘u + c = Mᵀz,   M u - s = b,   s∘z = σμ,   s, z > 0.
+
+    `kind` is the type of all numbers but the factors of the Newton systems.
     """
-    q, c, M, b = program
+    q, c, M, b = (array.astype(kind) for array in program)
     m = len(b)
-    start = max(1.0, np.abs(b).max(initial=0.0), np.abs(c).max(initial=0.0))
-    u, s, z = np.zeros(len(c)), np.full(m, start), np.full(m, start)
+    u = np.zeros(len(c), kind)
+    s = np.full(m, max(1.0, np.abs(b).max(initial=0.0)), kind)
+    z = np.full(m, max(1.0, np.abs(c).max(initial=0.0)), kind)
     for _ in range(max_iterations):
-        yield z
+        yield u, z
         r_dual = q * u + c - M.T @ z
         r_primal = M @ u - s - b
         mu = s @ z / m
         with np.errstate(all="ignore"):
-            H = np.diag(q) + M.T @ ((z / s)[:, None] * M)
+            H = np.diag(program.q) + program.M.T @ ((z / s).astype(float)[:, None] * program.M)
             d = 1.0 / np.sqrt(np.diag(H))
             scaled = d[:, None] * H * d
         if not np.isfinite(scaled).all() or mu == 0.0:
             return
-        try:
-            factor = (linalg.cho_factor(scaled), d)
-        except linalg.LinAlgError:
+        factor = _factor(scaled)
+        if factor is None:
             return
         # predictor: straight at the solution; corrector: back to the centre, to second order
-        du, ds, dz = _newton(factor, (q, M, s, z), (r_dual, r_primal, s * z))
+        point = (q, M, s, z)
+        du, ds, dz = _newton((factor, d), point, (r_dual, r_primal, s * z))
         reach = min(_step(s, ds), _step(z, dz))
         sigma = ((s + reach * ds) @ (z + reach * dz) / m / mu) ** 3
-        du, ds, dz = _newton(factor, (q, M, s, z), (r_dual, r_primal, s * z + ds * dz - sigma * mu))
+        centre = s * z + ds * dz - sigma * mu
+        du, ds, dz = _newton((factor, d), point, (r_dual, r_primal, centre))
         step = 0.995 * min(_step(s, ds), _step(z, dz))
         u, s, z = u + step * du, s + step * ds, z + step * dz
-    yield z
+    yield u, z
+
+
+def _factor(scaled):
+    """Return a Cholesky factor, with as little on the diagonal as it takes; None if it fails."""
+    for ridge in (0.0, 1e-15, 1e-13):
+        try:
+            return linalg.cho_factor(scaled + ridge * np.eye(len(scaled)))
+        except linalg.LinAlgError:
+            continue
+    return None
 
 
 def _newton(factor, point, residuals, refinements=2):
@@ -202,11 +341,11 @@ def _newton(factor, point, residuals, refinements=2):
     """
     cholesky, d = factor  # of d∘H∘d
     q, M, s, z = point
-    total = (np.zeros(len(q)), np.zeros(len(s)), np.zeros(len(s)))
+    total = (np.zeros_like(q), np.zeros_like(s), np.zeros_like(s))
     r_dual, r_primal, r_centre = residuals
     for _ in range(1 + refinements):
         right = -r_dual - M.T @ ((r_centre + z * r_primal) / s)
-        du = d * linalg.cho_solve(cholesky, d * right)
+        du = (d * linalg.cho_solve(cholesky, (d * right).astype(float))).astype(q.dtype)
         ds = M @ du + r_primal
         dz = -(r_centre + z * ds) / s
         total = (total[0] + du, total[1] + ds, total[2] + dz)

@@ -14,7 +14,7 @@ import pytest
 
 import kit
 import qp_reference
-from kit import Watcher, formulated, slacks, soft
+from kit import Watcher, formulated, slacks
 from maxmargin import ElasticNet, StructuralSVM, Structure
 from maxmargin._native import Engine, PassOptions, Primal
 from maxmargin.errors import NotCompatibleError, NotSeparableError
@@ -70,46 +70,8 @@ def primal_at(planes, w, C, slack, net=(0.0, 1.0)):
 
 
 def optimum(planes, C, slack, net=(0.0, 1.0)):
-    """Return the least objective, by an interior point method over w = p - q and ξ."""
-    rho1, rho2 = net
-    n, (N, d) = planes.n_examples, planes.delta.shape
-    signs = (1, -1) if rho1 else (1,)
-    k, m = len(signs) * d, 0 if slack == "hard" else n
-    M = np.zeros((N, k + m))
-    M[:, :k] = np.hstack([sign * planes.delta for sign in signs])
-    if m:
-        M[np.arange(N), k + planes.example] = 1.0
-    bounded = np.r_[np.full(k, rho1 > 0), np.full(m, slack == "linear")]
-    bounds = np.eye(k + m)[bounded]
-    nothing = np.zeros(m)
-    program = qp_reference.Program(
-        q=np.r_[np.full(k, rho2), C[:m] if slack == "quadratic" else nothing],
-        c=np.r_[np.full(k, rho1), C[:m] if slack == "linear" else nothing],
-        M=np.vstack([M, bounds]),
-        b=np.r_[planes.loss, np.zeros(len(bounds))],
-    )
-
-    def certify(z):
-        z = np.maximum(z[:N], 0.0)
-        mass = np.bincount(planes.example, z, n)
-        if slack == "linear":
-            z = z * np.minimum(1.0, C / np.maximum(mass, 1e-300))[planes.example]
-        w = soft(z @ planes.delta, rho1, rho2)
-        dual = z @ planes.loss - 0.5 * rho2 * w @ w
-        if slack == "quadratic":
-            dual -= float((mass**2 / (2 * C)).sum())
-        if slack == "hard":  # the multiple that has all margins
-            margin = planes.delta @ w
-            least = margin.min()
-            w = w * max(1.0, (planes.loss / margin).max()) if least > 0 else w
-            primal = primal_at(planes, w, C, slack) if least > 0 else 1e300
-        else:
-            primal = primal_at(planes, w, C, slack, net)
-        return qp_reference.Solution(w, min(primal, 1e300), float(dual))
-
-    best = qp_reference.best_solution(map(certify, qp_reference.interior_point(program)))
-    assert -1e-12 <= qp_reference.relative_gap(best) <= 1e-8
-    return best
+    """Return the least objective, by an interior point method over all planes."""
+    return qp_reference.solve_planes(planes, C, slack=slack, link=ElasticNet(*net).link)
 
 
 # --- small problems, with all their outputs ---

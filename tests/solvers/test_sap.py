@@ -68,32 +68,9 @@ class Tiny:
 
     @functools.cache  # noqa: B019
     def optimum(self, C, rho1, rho2):
-        """Return the least primal, by an interior point method for w = p - q with p, q >= 0."""
-        planes = self.planes
-        n, (N, d) = planes.n_examples, planes.delta.shape
-        M = np.zeros((N + n + 2 * d, 2 * d + n))
-        M[:N, :d], M[:N, d : 2 * d] = planes.delta, -planes.delta
-        M[np.arange(N), 2 * d + planes.example] = 1.0
-        M[N : N + n, 2 * d :] = np.eye(n)
-        M[N + n :, : 2 * d] = np.eye(2 * d)
-        program = qp_reference.Program(
-            q=np.r_[np.full(2 * d, rho2), np.zeros(n)],
-            c=np.r_[np.full(2 * d, rho1), np.full(n, C)],
-            M=M,
-            b=np.r_[planes.loss, np.zeros(n + 2 * d)],
-        )
-
-        def certify(z):
-            block = np.r_[planes.example, np.arange(n)]
-            z = np.maximum(z[: N + n], 0.0)
-            z = z * (C / np.bincount(block, weights=z, minlength=n))[block]
-            w = soft(z[:N] @ planes.delta, rho1, rho2)
-            dual = z[:N] @ planes.loss - 0.5 * rho2 * w @ w
-            return qp_reference.Solution(w, self.values(w, C, rho1, rho2), dual)
-
-        best = qp_reference.best_solution(map(certify, qp_reference.interior_point(program)))
-        assert -1e-12 <= qp_reference.relative_gap(best) <= 1e-9
-        return best
+        """Return the least primal, by an interior point method over all planes."""
+        link = ElasticNet(rho1, rho2).link
+        return qp_reference.solve_planes(self.planes, C, link=link, tolerance=1e-9)
 
 
 @functools.cache
