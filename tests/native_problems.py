@@ -348,6 +348,25 @@ def native_python_problem(structure, X, Y):
     return _native.PythonProblem(PythonProblem(structure, X, Y))
 
 
+def listed_problem(structure, X, Y):
+    """Return the problem in which every output of every example is written down."""
+    features, loss, counts = [], [], []
+    for x, y in zip(X, Y, strict=True):
+        outputs = [y, *(z for z in structure.outputs(x) if not np.array_equal(y, z))]
+        features += [structure.joint_feature(x, z) for z in outputs]
+        loss += [structure.loss(y, z) for z in outputs]
+        counts.append(len(outputs))
+    rows = np.array(features)
+    return _native.ListedProblem(
+        n_features=rows.shape[1],
+        offsets=np.cumsum([0, *counts]).astype(np.int64),
+        indptr=np.cumsum([0, *np.count_nonzero(rows, axis=1)]).astype(np.int64),
+        indices=np.nonzero(rows)[1].astype(np.uint32),
+        values=rows[rows != 0],
+        loss=np.array(loss),
+    )
+
+
 # --- tests that might bring the process down ---
 
 

@@ -189,3 +189,38 @@ def test_old_ways_of_python_structures(script: Any, kind: str) -> None:
     for mine, (_, *theirs) in zip(planes, bench.old_grades(classes, x, 3, f, w), strict=True):
         for a, b in zip(mine, theirs, strict=False):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["iris", "breast-cancer"])
+def test_liblinear_and_chains_have_one_objective(script: Any, name: str) -> None:
+    """Of three classes and of two, of which scikit-learn keeps the difference only."""
+    hard = script("hard")
+    data = hard.Measurements(name)
+    svc, warned, _ = hard.liblinear(data.X, data.y, 0.1, 1000)
+    assert warned
+    W = hard.class_weights(svc)
+    assert (hard.with_ends(data.X) @ W.T).argmax(axis=1).tolist() == list(
+        svc.predict(hard.with_ends(data.X))
+    )
+    primal = hard.crammer_singer(W, data.X, data.y, 0.1)
+    planes = data.planes()
+    slack = np.zeros(planes.n_examples)
+    np.maximum.at(slack, planes.example, planes.loss - planes.delta @ W.ravel())
+    assert primal == pytest.approx(0.5 * (W**2).sum() + 0.1 * slack.sum(), rel=1e-12)
+    chain, problem = data.chains()
+    hard.check_objective(chain, problem, 0.1, {"primal": primal, "W": W})
+    with pytest.raises(AssertionError, match="differ"):
+        hard.check_objective(chain, problem, 0.1, {"primal": 1.001 * primal, "W": W})
+
+
+def test_rows_of_hard_problems(script: Any, tmp_path: Path) -> None:
+    hard = script("hard")
+    settings = hard.Settings(tmp_path, "sdm", (0.1,), 5.0)
+    (row,) = hard.measurements("iris", settings)
+    assert row["reached"]
+    assert 1 <= row["primal_over_optimum"] <= 1 / (1 - row["gap"]) + 1e-12
+    assert row["liblinear"]["to_goal"] is not None
+    assert row["exact_passes"] > row["sweeps"] > 0
+    refused = hard.nets(dataclasses.replace(settings, solver="oneslack"))
+    assert "refused" in refused[0]
+    assert {row["solver"] for row in refused} == {"oneslack", "sap"}

@@ -35,7 +35,7 @@ from maxmargin.solvers import (
     Subgradient,
     make_solver,
 )
-from native_problems import ChainCase, native_python_problem, random_case
+from native_problems import ChainCase, listed_problem, native_python_problem, random_case
 from qp_reference import list_planes
 from reference_chain import ReferenceChain
 
@@ -110,22 +110,8 @@ def python():
 
 
 def listed(dtype="float64"):
-    origin, features, loss, counts = case("sentences"), [], [], []
-    structure = origin.reference
-    for x, y in zip(origin.X, origin.Y, strict=True):
-        outputs = [y, *(z for z in structure.outputs(x) if not np.array_equal(y, z))]
-        features += [structure.joint_feature(x, z) for z in outputs]
-        loss += [structure.loss(y, z) for z in outputs]
-        counts.append(len(outputs))
-    rows = np.array(features)
-    problem = _native.ListedProblem(
-        n_features=rows.shape[1],
-        offsets=np.cumsum([0, *counts]).astype(np.int64),
-        indptr=np.cumsum([0, *np.count_nonzero(rows, axis=1)]).astype(np.int64),
-        indices=np.nonzero(rows)[1].astype(np.uint32),
-        values=rows[rows != 0],
-        loss=np.array(loss),
-    )
+    origin = case("sentences")
+    problem = listed_problem(origin.reference, origin.X, origin.Y)
     return Kind("sentences", problem, planes("sentences"), dtype=dtype)
 
 
