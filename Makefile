@@ -59,6 +59,7 @@ bench: $(INSTALLED) ## the measured claims of the README; the peers take half an
 	$(BIN)/python benchmarks/sdm.py --data "$(DATA)"
 	$(BIN)/python benchmarks/tagging.py --data "$(DATA)"
 	$(BIN)/python benchmarks/sparse.py --data "$(DATA)"
+	$(BIN)/python benchmarks/hard.py --data "$(DATA)"
 	$(BIN)/python benchmarks/table2.py --data "$(DATA)"
 	$(BIN)/python benchmarks/table3.py --data "$(DATA)"
 	$(BIN)/python benchmarks/ner_formulations.py --data "$(DATA)"

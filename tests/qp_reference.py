@@ -19,7 +19,7 @@ the tolerance, an AssertionError says so.
 The methods are the same whatever the scale of features and C: variables are scaled so that no
 column of M exceeds one, the objective so that no cost does, and where 8-byte iterates do not reach
 the tolerance, extended ones take their place (the factors of the Newton systems stay 8-byte; their
-solutions are refined against the system itself).
+solutions are refined against the systems themselves).
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def solve_planes(planes, C=1.0, *, slack="linear", link=None, tolerance=1e-8):
     penalty = Penalty.of(link, planes.delta.shape[1])
     model = Model(planes, C, slack, penalty)
     solution = None
-    for kind in (np.float64, np.longdouble):
-        found = best_solution(model.certify(u, z) for u, z in iterates(model.program(), kind))
+    for precise in (False, True):
+        found = best_solution(model.certify(u, z) for u, z in iterates(model.program(), precise))
         if solution is None or relative_gap(found) < relative_gap(solution):
             solution = found
         if relative_gap(solution) <= tolerance:
@@ -284,15 +284,17 @@ class Model:
 # --- the interior point method ---
 
 
-def iterates(program, kind=np.float64, max_iterations=200):
+def iterates(program, precise=False, max_iterations=200):
     """Yield better and better (u, z): variables and multipliers, until the digits are used up.
 
     Mehrotra's predictor-corrector: Newton steps on the conditions
 
         q∘u + c = Mᵀz,   M u - s = b,   s∘z = σμ,   s, z > 0.
 
-    `kind` is the type of all numbers but the factors of the Newton systems.
+    `precise`: all numbers but the factors of the Newton systems are extended ones, and the systems
+    are not reduced to u, which costs digits where s and z differ by many orders.
     """
+    kind, system = (np.longdouble, _augmented) if precise else (np.float64, _reduced)
     q, c, M, b = (array.astype(kind) for array in program)
     m = len(b)
     u = np.zeros(len(c), kind)
@@ -300,60 +302,73 @@ def iterates(program, kind=np.float64, max_iterations=200):
     z = np.full(m, max(1.0, np.abs(c).max(initial=0.0)), kind)
     for _ in range(max_iterations):
         yield u, z
-        r_dual = q * u + c - M.T @ z
-        r_primal = M @ u - s - b
+        residuals = q * u + c - M.T @ z, M @ u - s - b
         mu = s @ z / m
-        with np.errstate(all="ignore"):
-            H = np.diag(program.q) + program.M.T @ ((z / s).astype(float)[:, None] * program.M)
-            d = 1.0 / np.sqrt(np.diag(H))
-            scaled = d[:, None] * H * d
-        if not np.isfinite(scaled).all() or mu == 0.0:
-            return
-        factor = _factor(scaled)
-        if factor is None:
+        try:
+            with np.errstate(all="ignore"):
+                solver = system(program, s, z)
+        except (linalg.LinAlgError, ValueError):  # singular, or no longer finite
             return
         # predictor: straight at the solution; corrector: back to the centre, to second order
         point = (q, M, s, z)
-        du, ds, dz = _newton((factor, d), point, (r_dual, r_primal, s * z))
+        du, ds, dz = _newton(solver, point, (*residuals, s * z))
         reach = min(_step(s, ds), _step(z, dz))
         sigma = ((s + reach * ds) @ (z + reach * dz) / m / mu) ** 3
-        centre = s * z + ds * dz - sigma * mu
-        du, ds, dz = _newton((factor, d), point, (r_dual, r_primal, centre))
+        du, ds, dz = _newton(solver, point, (*residuals, s * z + ds * dz - sigma * mu))
         step = 0.995 * min(_step(s, ds), _step(z, dz))
         u, s, z = u + step * du, s + step * ds, z + step * dz
     yield u, z
 
 
-def _factor(scaled):
-    """Return a Cholesky factor, with as little on the diagonal as it takes; None if it fails."""
-    for ridge in (0.0, 1e-15, 1e-13):
-        try:
-            return linalg.cho_factor(scaled + ridge * np.eye(len(scaled)))
-        except linalg.LinAlgError:
-            continue
-    return None
+def _reduced(program, s, z):
+    """Return a function that solves a Newton system for (du, dz), reduced to u."""
+    q, _, M, _ = program
+    H = np.diag(q) + M.T @ ((z / s).astype(float)[:, None] * M)
+    d = 1.0 / np.sqrt(np.diag(H))
+    factor = linalg.cho_factor(d[:, None] * H * d)
+
+    def solver(r_dual, r_primal, r_centre):
+        right = -r_dual - M.T @ ((r_centre + z * r_primal) / s)
+        du = d * linalg.cho_solve(factor, d * right)
+        return du, -(r_centre + z * (M @ du + r_primal)) / s
+
+    return solver
 
 
-def _newton(factor, point, residuals, refinements=2):
+def _augmented(program, s, z):
+    """Return a function that solves a Newton system for (du, dz), both at once:
+
+    [diag(q)  Mᵀ; M  -diag(s/z)] (du, -dz) = (-r_dual, -r_primal - r_centre/z).
+    """
+    q, _, M, _ = program
+    k, ratio = len(q), (s / z).astype(float)
+    d = np.r_[np.ones(k), 1.0 / np.sqrt(np.maximum(1.0, ratio))]
+    K = np.block([[np.diag(q), M.T], [M, -np.diag(ratio)]])
+    factor = linalg.lu_factor(d[:, None] * K * d)
+
+    def solver(r_dual, r_primal, r_centre):
+        right = np.concatenate([-r_dual, -r_primal - r_centre / z])
+        both = d * linalg.lu_solve(factor, (d * right).astype(float))
+        return both[:k], -both[k:]
+
+    return solver
+
+
+def _newton(solver, point, residuals, refinements=3):
     """Solve the Newton system for (du, ds, dz), refined against the system itself.
 
     q∘du - Mᵀdz = -r_dual,   M du - ds = -r_primal,   z∘ds + s∘dz = -r_centre.
     """
-    cholesky, d = factor  # of d∘H∘d
     q, M, s, z = point
-    total = (np.zeros_like(q), np.zeros_like(s), np.zeros_like(s))
-    r_dual, r_primal, r_centre = residuals
+    du, dz = np.zeros_like(q), np.zeros_like(s)
+    left = residuals
     for _ in range(1 + refinements):
-        right = -r_dual - M.T @ ((r_centre + z * r_primal) / s)
-        du = (d * linalg.cho_solve(cholesky, (d * right).astype(float))).astype(q.dtype)
-        ds = M @ du + r_primal
-        dz = -(r_centre + z * ds) / s
-        total = (total[0] + du, total[1] + ds, total[2] + dz)
-        du, ds, dz = total
-        r_dual = residuals[0] + q * du - M.T @ dz
-        r_primal = residuals[1] + M @ du - ds
-        r_centre = residuals[2] + z * ds + s * dz
-    return total
+        more = solver(*left)
+        du, dz = du + more[0], dz + more[1]
+        ds = M @ du + residuals[1]
+        zero = np.zeros_like(s)
+        left = residuals[0] + q * du - M.T @ dz, zero, residuals[2] + z * ds + s * dz
+    return du, ds, dz
 
 
 def _step(value, change):

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 from sklearn.svm import LinearSVC
 
+from maxmargin.links import Link
 from maxmargin.structures.base import Structure
 from maxmargin.structures.check import check_structure
-from qp_reference import solve
+from qp_reference import Planes, solve, solve_planes
 from reference_chain import ReferenceChain, Weighted, dense_tokens
 
 # --- the reference chain ---
@@ -211,6 +212,43 @@ def test_against_another_method():
         options={"ftol": 1e-14, "maxiter": 1000},
     )
     assert primal == pytest.approx(found.fun, rel=1e-7)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    slack=st.sampled_from(["linear", "quadratic"]),
+    size=st.sampled_from([1.0, 1e3, 1e5]),
+    C=st.sampled_from([1e-2, 1.0, 1e4, 1e6]),
+)
+def test_links_and_scales(seed, slack, size, C):
+    """The optimum of any link: the library's Ω agrees, and no point is below the dual."""
+    rng = np.random.default_rng(seed)
+    n, d = 4, 5
+    example = np.repeat(np.arange(n), 3)
+    columns = size ** rng.random(d)
+    planes = Planes(n, example, columns * rng.normal(size=(len(example), d)), rng.random(12) + 0.1)
+    offset = rng.choice([0.0, 0.3, -0.2], d)
+    link = Link(
+        lower=-rng.choice([0.0, 0.3], d),
+        upper=rng.choice([0.0, 0.5], d),
+        scale=rng.choice([0.0, 0.5, 2.0], d),
+        offset=offset,
+        least=offset - rng.choice([0.0, 0.1, np.inf], d),
+        most=offset + rng.choice([0.2, np.inf], d),
+    )
+    shares = C * rng.uniform(0.5, 2.0, n)
+
+    def value(w):
+        xi = np.array([(planes.loss - planes.delta @ w)[example == i].max() for i in range(n)])
+        xi = np.maximum(xi, 0.0)
+        return link.penalty(w) + shares @ (xi if slack == "linear" else 0.5 * xi**2)
+
+    w, primal, dual = solve_planes(planes, shares, slack=slack, link=link)
+    assert primal == pytest.approx(value(w), rel=1e-9)
+    for _ in range(20):
+        other = w + 10.0 ** rng.uniform(-6, 0) * rng.normal(size=d) * (link.scale > 0)
+        assert value(np.clip(other, link.least, link.most)) >= dual - 1e-9 * primal
 
 
 def test_chain_with_many_outputs():

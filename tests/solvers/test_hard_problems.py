@@ -169,50 +169,24 @@ RUNS = [(name, *case) for name in EXACT for case in CASES if can(name, case)]
 
 #: Formulations whose oracle of chains only bounds the best output of costs and weights.
 BY_CORNERS = "linear slack, quadratic margin, quadratic slack"
-#: What is not solved: solver -> problem and regulariser -> formulations (`ALL`: every soft one).
-KNOWN_FAILURES: dict[str, dict[str, str]] = {
-    "sdm": {
-        "unscaled, l2": ALL,
-        "unscaled, C 1e4, l2": ALL,
-        "scale 1e5, l2": ALL,
-        "costs, l2": BY_CORNERS,
-        "token weights, l2": BY_CORNERS,
-        "C 1e4, l2": ALL,
-        "python, l2": ALL,
-        "unscaled, elastic net": ALL,
-        "unscaled, nonnegative": ALL,
-        "unscaled, prior": ALL,
-        "costs, elastic net": BY_CORNERS,
-        "costs, nonnegative": BY_CORNERS,
-        "costs, prior": BY_CORNERS,
-    },
-    "sap": {
-        "unscaled, l2": ALL,
-        "unscaled, C 1e4, l2": ALL,
-        "scale 1e5, l2": ALL,
-        "costs, l2": BY_CORNERS,
-        "token weights, l2": BY_CORNERS,
-        "C 1e4, l2": ALL,
-        "python, l2": ALL,
-        "unscaled, elastic net": ALL,
-        "costs, elastic net": BY_CORNERS,
-    },
-    "nslack": {
-        "unscaled, l2": ALL,
-        "unscaled, C 1e4, l2": ALL,
-        "scale 1e5, l2": ALL,
-        "costs, l2": BY_CORNERS,
-        "token weights, l2": BY_CORNERS,
-        "C 1e4, l2": ALL,
-        "python, l2": ALL,
-        "unscaled, elastic net": ALL,
-        "unscaled, nonnegative": ALL,
-        "unscaled, prior": ALL,
-        "costs, elastic net": BY_CORNERS,
-        "costs, nonnegative": BY_CORNERS,
-        "costs, prior": BY_CORNERS,
-    },
+#: What is not solved by some: problem and regulariser -> formulations (`ALL`: every soft one).
+NOT_YET = {
+    "unscaled, l2": ALL,
+    "unscaled, C 1e4, l2": ALL,
+    "scale 1e5, l2": ALL,
+    "costs, l2": BY_CORNERS,
+    "token weights, l2": BY_CORNERS,
+    "C 1e4, l2": ALL,
+    "python, l2": ALL,
+    "unscaled, elastic net": ALL,
+    "unscaled, nonnegative": ALL,
+    "unscaled, prior": ALL,
+    "costs, elastic net": BY_CORNERS,
+    "costs, nonnegative": BY_CORNERS,
+    "costs, prior": BY_CORNERS,
 }
+#: Solver -> what it does not solve, as far as it does the regulariser at all.
+KNOWN_FAILURES = {"sdm": NOT_YET, "sap": NOT_YET, "nslack": NOT_YET}
 
 
 def known(name, problem, regularizer, slack, rescale):
@@ -241,7 +215,12 @@ def train(name, *case, extra=None, **options):
     return quietly(hard.instance.problem, solver, C=hard.C, regularizer=omega, **options)
 
 
-@pytest.mark.parametrize("run", RUNS, ids=", ".join)
+def slow_where(values, is_slow):
+    """Return the parameters, those that take long marked so."""
+    return [pytest.param(v, marks=pytest.mark.slow) if is_slow(v) else v for v in values]
+
+
+@pytest.mark.parametrize("run", slow_where(RUNS, lambda run: run[0] == "nslack"), ids=", ".join)
 def test_the_optimum(run):
     best = optimum(*run[1:])
     certificate = train(*run).certificate
@@ -258,11 +237,13 @@ def test_the_optimum(run):
 def test_known_failures_are_runs():
     """Every entry of the table names something that is run."""
     for name, entries in KNOWN_FAILURES.items():
+        assert name in EXACT
         for which, formulations in entries.items():
-            runs = [r for r in RUNS if r[0] == name and f"{r[1]}, {r[2]}" == which]
-            pairs = {f"{r[3]} {r[4]}" for r in runs}
-            assert runs, (name, which)
-            assert formulations == ALL or set(formulations.split(", ")) <= pairs, (name, which)
+            pairs = {
+                f"{slack} {rescale}" for *case, slack, rescale in CASES if ", ".join(case) == which
+            }
+            assert pairs >= ({*formulations.split(", ")} - {ALL}), (name, which)
+            assert pairs, (name, which)
 
 
 # --- every pass ---
@@ -278,7 +259,7 @@ def switches(name):
 
 #: One run of each solver for every kind of problem and link, with every switch.
 WATCHED = [
-    (name, extra, case)
+    pytest.param(name, extra, case, marks=[pytest.mark.slow] if extra else [])
     for name in EXACT
     for extra in switches(name)
     for case in CASES
@@ -317,7 +298,7 @@ RESUMED = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", slow_where(["float32", "float64"], lambda d: d == "float64"))
 @pytest.mark.parametrize("run", RESUMED, ids=", ".join)
 def test_resumed_runs_are_the_same(run, dtype, tmp_path):
     """Stopped anywhere, before and after a solver changes over to another kind of pass."""
