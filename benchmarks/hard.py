@@ -45,7 +45,7 @@ from sklearn.svm import LinearSVC
 from maxmargin import L2, Chain, ElasticNet
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import Regularizer
-from maxmargin.solvers import SolveResult, make_solver, solve
+from maxmargin.solvers import SOLVERS, SolveResult, make_solver, solve
 from sdm import Data
 from sparse import Letters
 
@@ -459,6 +459,8 @@ def main() -> None:
     wanted = args.rows.split(",")
     if not set(wanted) <= set(parts):
         parser.error(f"--rows takes some of {', '.join(parts)}; got {args.rows}")
+    if args.solver not in SOLVERS:
+        parser.error(f"--solver takes one of {', '.join(SOLVERS)}; got {args.solver}")
     values = tuple(float(C) for C in args.C.split(","))
     settings = Settings(args.data, args.solver, values, args.limit)
     print(

@@ -140,7 +140,7 @@ def relative_gap(solution, least=1e-6):
     return (solution.primal - solution.dual) / max(abs(solution.primal), least)
 
 
-def best_solution(solutions, tolerance=1e-13, patience=10):
+def best_solution(solutions, tolerance=1e-13, patience=20):
     """Return the solution with the smallest gap; stop when it is tiny or shrinks no more."""
     best, waited = None, 0
     for solution in solutions:
@@ -316,6 +316,9 @@ def iterates(program, precise=False, max_iterations=200):
         sigma = ((s + reach * ds) @ (z + reach * dz) / m / mu) ** 3
         du, ds, dz = _newton(solver, point, (*residuals, s * z + ds * dz - sigma * mu))
         step = 0.995 * min(_step(s, ds), _step(z, dz))
+        if step < 0.1:  # too near the walls: back to the centre first
+            du, ds, dz = _newton(solver, point, (*residuals, s * z - 0.5 * mu))
+            step = 0.995 * min(_step(s, ds), _step(z, dz))
         u, s, z = u + step * du, s + step * ds, z + step * dz
     yield u, z
 

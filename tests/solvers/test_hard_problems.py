@@ -215,12 +215,17 @@ def train(name, *case, extra=None, **options):
     return quietly(hard.instance.problem, solver, C=hard.C, regularizer=omega, **options)
 
 
+def slow(run):
+    """Whether to leave a run out of the quick tests: SAP with L2 is SDM, and NSlack takes long."""
+    return run[0] == "nslack" or run[::2][:2] == ("sap", "l2")
+
+
 def slow_where(values, is_slow):
     """Return the parameters, those that take long marked so."""
     return [pytest.param(v, marks=pytest.mark.slow) if is_slow(v) else v for v in values]
 
 
-@pytest.mark.parametrize("run", slow_where(RUNS, lambda run: run[0] == "nslack"), ids=", ".join)
+@pytest.mark.parametrize("run", slow_where(RUNS, slow), ids=", ".join)
 def test_the_optimum(run):
     best = optimum(*run[1:])
     certificate = train(*run).certificate
@@ -299,7 +304,7 @@ RESUMED = [
 
 
 @pytest.mark.parametrize("dtype", slow_where(["float32", "float64"], lambda d: d == "float64"))
-@pytest.mark.parametrize("run", RESUMED, ids=", ".join)
+@pytest.mark.parametrize("run", slow_where(RESUMED, slow), ids=", ".join)
 def test_resumed_runs_are_the_same(run, dtype, tmp_path):
     """Stopped anywhere, before and after a solver changes over to another kind of pass."""
     path, last = tmp_path / "run.npz", 12 if run[0] == "nslack" else 200
