@@ -37,6 +37,7 @@ LONG = {
     "solvers/test_elastic_net.py",
     "solvers/test_extragradient.py",
     "solvers/test_formulations.py",
+    "solvers/test_hard_problems.py",
     "solvers/test_lp.py",
     "solvers/test_nslack.py",
     "solvers/test_one_slack.py",

@@ -215,17 +215,7 @@ def train(name, *case, extra=None, **options):
     return quietly(hard.instance.problem, solver, C=hard.C, regularizer=omega, **options)
 
 
-def slow(run):
-    """Whether to leave a run out of the quick tests: SAP with L2 is SDM, and NSlack takes long."""
-    return run[0] == "nslack" or run[::2][:2] == ("sap", "l2")
-
-
-def slow_where(values, is_slow):
-    """Return the parameters, those that take long marked so."""
-    return [pytest.param(v, marks=pytest.mark.slow) if is_slow(v) else v for v in values]
-
-
-@pytest.mark.parametrize("run", slow_where(RUNS, slow), ids=", ".join)
+@pytest.mark.parametrize("run", RUNS, ids=", ".join)
 def test_the_optimum(run):
     best = optimum(*run[1:])
     certificate = train(*run).certificate
@@ -237,6 +227,12 @@ def test_the_optimum(run):
         assert not close, "it is reached now: take it out of KNOWN_FAILURES"
         pytest.xfail(f"gap {100 * certificate.gap:.3g} %")
     assert close, f"primal {certificate.primal}, optimum {best.primal}"
+
+
+def test_every_solver_is_run():
+    """A new solver joins with the parameters that the others have, or it joins `OTHERS`."""
+    assert set(SOLVERS) >= OTHERS
+    assert {run[0] for run in RUNS} == set(EXACT)
 
 
 def test_known_failures_are_runs():
@@ -264,7 +260,7 @@ def switches(name):
 
 #: One run of each solver for every kind of problem and link, with every switch.
 WATCHED = [
-    pytest.param(name, extra, case, marks=[pytest.mark.slow] if extra else [])
+    (name, extra, case)
     for name in EXACT
     for extra in switches(name)
     for case in CASES
@@ -303,8 +299,8 @@ RESUMED = [
 ]
 
 
-@pytest.mark.parametrize("dtype", slow_where(["float32", "float64"], lambda d: d == "float64"))
-@pytest.mark.parametrize("run", slow_where(RESUMED, slow), ids=", ".join)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("run", RESUMED, ids=", ".join)
 def test_resumed_runs_are_the_same(run, dtype, tmp_path):
     """Stopped anywhere, before and after a solver changes over to another kind of pass."""
     path, last = tmp_path / "run.npz", 12 if run[0] == "nslack" else 200
