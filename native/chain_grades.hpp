@@ -80,6 +80,49 @@ class ChainGrades : public ChainViterbi<T> {
 
   // ---- the best labels by their merit ----
 
+  bool one_error(typename Base::Workspace& base, std::size_t i, const T* w, const Merit& merit, Grade& found) const override {
+    Scratch& ws = static_cast<Scratch&>(base);
+    load_plain(ws, i, w);
+    ws.code.clear();
+    const std::size_t n = data_.length(i), first = std::size_t(data_.offsets[i]);
+    if (L_ == 1) return false;
+    const Edges<T> edge = edges(w);
+    const std::int32_t* truth = data_.labels + first;
+    const bool hamming = data_.cost == nullptr && !data_.weighs_tokens();
+    double top = -std::numeric_limits<double>::infinity();
+    std::size_t token = 0, label = 0;
+    for (std::size_t t = 0; t < n; ++t) {
+      // What a label here scores with the true labels around it.
+      const T* own = ws.plain.data() + t * Lp_;
+      const T* before = t == 0 ? edge.start : this->into(ws, edge, t) + std::size_t(truth[t - 1]) * Lp_;
+      const T* after = t + 1 == n ? edge.end : this->into(ws, edge, t + 1) + std::size_t(truth[t + 1]);
+      const std::size_t stride = t + 1 == n ? 1 : Lp_, y = std::size_t(truth[t]);
+      const auto score = [&](std::size_t l) { return own[l] + before[l] + after[l * stride]; };
+      const double mine = double(score(y));
+      if (hamming) {  // the highest score will do
+        T high = std::numeric_limits<T>::lowest();
+        std::size_t best = y;
+        for (std::size_t l = 0; l < L_; ++l) {
+          const T x = score(l);
+          if (x > high && l != y) high = x, best = l;
+        }
+        if (double(high) - mine > top) top = double(high) - mine, token = t, label = best;
+        continue;
+      }
+      for (std::size_t l = 0; l < L_; ++l) {
+        if (l == y) continue;
+        const double value = merit.value(data_.token_loss(first + t, y, l), mine - double(score(l)));
+        if (value > top) top = value, token = t, label = l;
+      }
+    }
+    ws.code.push_back(static_cast<Code>(token << this->label_bits_) | Code(label));
+    std::copy_n(truth, n, ws.y.begin());
+    ws.y[token] = static_cast<std::uint32_t>(label);
+    found.loss = this->loss(i, ws.code);
+    found.margin = -this->code_of_path(ws, i, edge, truth, ws.plain.data()).F;
+    return true;
+  }
+
   bool offers_search() const override { return true; }
 
   Outcome undecided(typename Base::Workspace& base, std::size_t i, const T* w, const Merit& merit, const Undecided& open,

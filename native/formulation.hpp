@@ -129,15 +129,55 @@ class Formulation final : public Forwarding<T> {
     return answer;
   }
 
-  Found without_losses(Scratch& ws, std::size_t i, const T* w, const Merit& merit) const {
-    const double least = base_.offers_search() ? base_.losses(i).least : 0.0;
-    if (least > 0.0) {
-      const Grade answer = ask(ws, i, w, merit.one() / least);
+  // What is known of an example before its structure's own oracle is asked.
+  struct Begun {
+    LossRange range;      // of the outputs that are undecided
+    double top = 0.0;     // the value of ws.best
+    double lambda = 1.0;  // the slope to ask for first
+    bool decided = false;
+  };
+
+  // With one error. All outputs with a loss below 2 least are such; so what is left has at least that much. Let
+  // P be the point with the loss 2 least and the value of the best so far. The first slope is that of the line
+  // through P which leaves the truth, the output found and the curve of equal value above it, in -m below: if
+  // the answer is one of them, no other output is better.
+  Begun begin(Scratch& ws, std::size_t i, const T* w, const Merit& merit) const {
+    Begun begun;
+    begun.range = base_.losses(i);
+    Grade one;
+    if (!base_.one_error(*ws.inner, i, w, merit, one)) {
+      ws.best.clear();
+      return begun;
+    }
+    ws.inner->same = true;
+    const double value = merit.value(one.loss, one.margin);
+    ws.best.clear();
+    if (value > 0.0) {
+      begun.top = value;
       ws.best.assign(ws.inner->code.begin(), ws.inner->code.end());
-      if (ws.best.empty() || answer.loss <= least * (1.0 + 1e-12)) {
-        const double value = merit.value(answer.loss, answer.margin);
-        if (!(value > 0.0)) ws.best.clear();
-        return best(ws, value);
+    }
+    const double least = 2.0 * begun.range.least;
+    if (!(least > 0.0)) return begun;
+    begun.range.least = least;
+    begun.decided = least > begun.range.most * (1.0 + 1e-12);
+    const double margin = merit.margin_of(least, begun.top);
+    begun.lambda = std::max({margin / least, merit.slope(least, margin), 0.0});
+    if (one.loss < least) begun.lambda = std::max(begun.lambda, (margin - one.margin) / (least - one.loss));
+    begun.lambda *= 1.0 + 1e-9;  // rounding shall not decide
+    return begun;
+  }
+
+  Found without_losses(Scratch& ws, std::size_t i, const T* w, const Merit& merit) const {
+    const Begun begun = begin(ws, i, w, merit);
+    if (begun.decided) return best(ws, begun.top);
+    if (begun.range.least > 0.0) {
+      // No margin is below λΔ - V, and that of λ times the least loss is enough.
+      const Grade answer = ask(ws, i, w, begun.lambda);
+      const double V = begun.lambda * answer.loss - answer.margin;
+      if (merit.value(begun.range.least, begun.lambda * begun.range.least - V) <= enough(begun.top)) return best(ws, begun.top);
+      if (begun.lambda == 0.0) {
+        ws.best.assign(ws.inner->code.begin(), ws.inner->code.end());
+        return best(ws, merit.value(answer.loss, answer.margin));
       }
     }
     if (!base_.grades(*ws.inner, i, w, true, ws.grades)) throw BadInput("no best output other than the truth for example " + std::to_string(i));
@@ -147,12 +187,13 @@ class Formulation final : public Forwarding<T> {
   Found with_losses(Scratch& ws, std::size_t i, const T* w, const Merit& merit) const {
     const bool graded = base_.offers_grades(false);
     if (graded && !base_.slow_grades(i) && base_.grades(*ws.inner, i, w, false, ws.grades)) return best_grade(ws, i, w, merit);
-    double top = 0.0;
-    const LossRange range = base_.losses(i);
-    const Hull::Stretch open = by_corners(ws, i, w, merit, range, graded || base_.offers_search(), top);
+    const Begun begun = begin(ws, i, w, merit);
+    double top = begun.top;
+    if (begun.decided) return best(ws, top);
+    const Hull::Stretch open = by_corners(ws, i, w, merit, begun, graded || base_.offers_search(), top);
     if (!(open.bound > 0.0)) return best(ws, top);
     if (base_.offers_search()) {
-      const Undecided undecided{enough(top), open.from, open.to, ws.hull.narrowest(enough(top), open), range.step};
+      const Undecided undecided{enough(top), open.from, open.to, ws.hull.narrowest(enough(top), open), begun.range.step};
       Grade found;
       const auto outcome = base_.undecided(*ws.inner, i, w, merit, undecided, found);
       ws.more_work += std::exchange(ws.inner->more_work, 0.0);
@@ -199,16 +240,12 @@ class Formulation final : public Forwarding<T> {
   // Ask for corners until they prove that ws.best is the best output, with the value `top`, or do not help
   // any more; returns the losses that are undecided, with a bound of 0 if there are none. `resort`: something
   // else can decide, so do not ask for long.
-  Hull::Stretch by_corners(Scratch& ws, std::size_t i, const T* w, const Merit& merit, const LossRange& range, bool resort, double& top) const {
+  Hull::Stretch by_corners(Scratch& ws, std::size_t i, const T* w, const Merit& merit, const Begun& begun, bool resort, double& top) const {
     Hull& hull = ws.hull;
-    hull.start(merit, range);
-    ws.best.clear();
-    // An answer that is the truth then proves that all margins are wide enough.
-    const bool known = range.least > 0.0;
-    double lambda = !known ? 1.0 : merit.one() / (rescale_ == Rescale::kSlack ? range.least : std::sqrt(range.least));
+    hull.start(merit, begun.range);
+    double lambda = begun.lambda;
     for (int asked = 0; asked < (resort ? kFew : kMany); ++asked) {
       const Grade answer = ask(ws, i, w, lambda);
-      if (asked == 0 && known && ws.inner->code.empty()) return {};
       hull.answer(lambda, answer.loss, answer.margin);
       if (!ws.inner->code.empty() && merit.value(answer.loss, answer.margin) > top) {
         top = merit.value(answer.loss, answer.margin);

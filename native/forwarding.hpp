@@ -35,6 +35,9 @@ class Forwarding : public Structure<T> {
   Grade corner(Workspace& ws, std::size_t i, const T* w, double lambda) const override { return base().corner(inner(ws), i, w, lambda); }
   double corner_work(std::size_t i) const override { return base().corner_work(i); }
   LossRange losses(std::size_t i) const override { return base().losses(i); }
+  bool one_error(Workspace& ws, std::size_t i, const T* w, const Merit& merit, Grade& found) const override {
+    return base().one_error(inner(ws), i, w, merit, found);
+  }
   bool offers_search() const override { return base().offers_search(); }
   typename Base::Outcome undecided(Workspace& ws, std::size_t i, const T* w, const Merit& merit, const Undecided& open,
                                    Grade& found) const override {

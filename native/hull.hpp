@@ -35,6 +35,8 @@ class Hull {
     merit_ = &merit;
     range_ = range;
     corners_.clear();
+    if (!(range_.step > 0.0)) return;
+    for (double* end : {&range_.least, &range_.most}) *end = std::round(*end / range_.step) * range_.step;
   }
 
   // An answer to the slope `lambda`; the truth is (0, 0).

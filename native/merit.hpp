@@ -47,8 +47,16 @@ class Merit {
     }
   }
 
+  // The margin at which an output of this loss has the value v.
+  double margin_of(double loss, double v) const {
+    if (rescale_ == Rescale::kNone) return one_ - v;
+    if (rescale_ == Rescale::kMargin) return one_ * g(loss) - v;
+    return loss > 0.0 ? one_ - v / g(loss) : -std::numeric_limits<double>::infinity();
+  }
+
   // The slope dm/dΔ of the curve of equal value through a point.
   double slope(double loss, double margin) const {
+    if (rescale_ == Rescale::kNone) return 0.0;
     if (rescale_ == Rescale::kSlack) return (one_ - margin) / (root_ ? 2.0 * loss : loss);
     return one_ / (2.0 * std::sqrt(loss));
   }
@@ -74,12 +82,6 @@ class Merit {
 
  private:
   static double square(double x) { return x * x; }
-
-  // The margin at which an output of this loss has the value v.
-  double margin_of(double loss, double v) const {
-    if (rescale_ != Rescale::kSlack) return one_ * g(loss) - v;
-    return loss > 0.0 ? one_ - v / g(loss) : -std::numeric_limits<double>::infinity();
-  }
 
   Rescale rescale_;
   bool root_;

@@ -39,7 +39,7 @@ class Structure {
     virtual ~Workspace() = default;
     std::vector<Code> code;  // the output that the last oracle() or recombine() found
     double loss_scale = 1.0;  // the oracle takes so many times the loss
-    bool same = false;  // corner(), grades() and undecided() have the i and w of the call before
+    bool same = false;  // corner(), one_error(), grades() and undecided() have the i and w of the call before
     double more_work = 0.0;  // cycles that the last oracle() took beyond oracle_work(), or undecided() in all
   };
 
@@ -98,6 +98,10 @@ class Structure {
   }
   virtual double corner_work(std::size_t i) const { return oracle_work(i); }  // of one more under the same w
   virtual LossRange losses(std::size_t /*i*/) const { return {}; }
+
+  // The output of the greatest merit among those that differ from the truth in one place, in the workspace.
+  // All outputs with a loss below twice the least must be such. False where a structure has no places.
+  virtual bool one_error(Workspace&, std::size_t /*i*/, const T*, const Merit&, Grade& /*found*/) const { return false; }
 
   // An output of a greater merit than `open.top`, where the corners of the hull do not decide. kGaveUp
   // where a structure cannot tell.
