@@ -36,11 +36,13 @@ class ChainFrame : public Structure<T> {
 
   struct Scratch : Base::Workspace {
     AlignedArray<T> S, D;          // [T][Lp] scores, forward scores
+    AlignedArray<T> plain;         // [T][Lp] scores without losses, where the oracle is asked several times
     AlignedArray<T> lower, upper;  // [Lp] bounds on the transitions of each label
     AlignedArray<T> steps;         // [T][L][Lp] transitions into each token, with pair features
     AlignedArray<T> two;           // [4][Lp] two tokens, for one step of the forward pass
     std::vector<std::uint32_t> y;  // labels of the best path
     LossTable<T> table;            // best labels by their errors
+    ParetoSearch<T> search;        // best labels by their merit
     std::vector<std::size_t> errors;  // of the grades found last
     bool bounds_valid = false;
     std::vector<double> edge;      // [(L + 2) * Lp] scratch of gram, always left zero

@@ -3,12 +3,12 @@
 
 #include <atomic>
 
-#include "chain_viterbi.hpp"
+#include "chain_grades.hpp"
 
 namespace mm {
 
 template <class T>
-class ChainPlanes : public ChainViterbi<T> {
+class ChainPlanes : public ChainGrades<T> {
  public:
   using Frame = ChainFrame<T>;
   using Base = Structure<T>;
@@ -18,7 +18,7 @@ class ChainPlanes : public ChainViterbi<T> {
   using Frame::n_weights;
 
   explicit ChainPlanes(const ChainData& data)
-      : ChainViterbi<T>(data),
+      : ChainGrades<T>(data),
         features_per_token_(double(data.indices.size()) / double(std::max<std::int64_t>(data.offsets.back(), 1))), grams_(data.size()) {}
   ~ChainPlanes() override {
     for (const auto& gram : grams_) delete[] gram.load();

@@ -1,4 +1,4 @@
-// The oracle of a chain: scores, Viterbi, and the best labels at each number of errors.
+// The oracle of a chain: scores and Viterbi.
 #pragma once
 
 #include "chain_frame.hpp"
@@ -57,6 +57,10 @@ class ChainViterbi : public ChainFrame<T> {
 
   // The code of the labels in ws.y, and its F by the scores in ws.S.
   Found code_of_path(Scratch& ws, std::size_t i, const Edges<T>& edge, const std::int32_t* truth) const {
+    return code_of_path(ws, i, edge, truth, ws.S.data());
+  }
+  // The same by these scores.
+  Found code_of_path(Scratch& ws, std::size_t i, const Edges<T>& edge, const std::int32_t* truth, const T* S) const {
     ws.code.clear();
     for (std::size_t t = 0; t < data_.length(i); ++t) {
       if (ws.y[t] == std::uint32_t(truth[t])) continue;
@@ -67,51 +71,13 @@ class ChainViterbi : public ChainFrame<T> {
     if (found.truth) return found;
     // F in double precision, along the few tokens and edges that differ.
     for (const Code c : ws.code) {
-      const T* row = ws.S.data() + (c >> label_bits_) * Lp_;
+      const T* row = S + (c >> label_bits_) * Lp_;
       found.F += double(row[label_of(c)]) - double(row[truth[c >> label_bits_]]);
     }
     // Transitions, start, end and pair features stand together, and so edge.A has them all.
     const std::size_t first = data_.row_transition() * Lp_;
     for_edges(i, ws.code, [&](std::size_t j, double sign) { found.F -= sign * double(edge.A[j - first]); });
     return found;
-  }
-
-  // ---- the best labels at each number of errors ----
-
-  bool offers_grades(bool any) const override { return any || (data_.cost == nullptr && !data_.weighs_tokens()); }
-
-  bool grades(typename Base::Workspace& base, std::size_t i, const T* w, bool any, std::vector<typename Base::Grade>& out) const override {
-    if (!offers_grades(any)) return false;
-    Scratch& ws = static_cast<Scratch&>(base);
-    const std::size_t n = data_.length(i);
-    const double table = double(n) * (any ? 2.0 : double(n) + 1.0) * double(Lp_) * sizeof(T);
-    if (table > kMostGrades) {
-      throw BadInput("sequence " + std::to_string(i) + " has " + std::to_string(n) +
-                     " tokens: slack rescaling needs a table of tokens x tokens x labels, which would take " +
-                     std::to_string(std::size_t(table / 1e9)) +
-                     " GB; expected at most 8 GB. Cut it into shorter sequences, or rescale margins");
-    }
-    load_all(ws, i, w);
-    const Edges<T> edge = edges(w);
-    load_steps(ws, i, edge, w + data_.row_pair() * Lp_);
-    ws.table.fill(ws.S.data(), n, L_, Lp_, data_.labels + data_.offsets[i], [&](std::size_t t) { return into(ws, edge, t); },
-                  edge.start, edge.end, any ? std::min<std::size_t>(n, 1) : n);
-    out.clear();
-    ws.errors.clear();
-    for (std::size_t c = 1; c <= (any ? std::min<std::size_t>(n, 1) : n); ++c) {
-      if (!ws.table.reachable(c)) continue;
-      out.push_back({double(c), double(ws.table.score(0)) - double(ws.table.score(c))});
-      ws.errors.push_back(c);
-    }
-    return true;
-  }
-
-  double take_grade(typename Base::Workspace& base, std::size_t i, const T* w, std::size_t k) const override {
-    Scratch& ws = static_cast<Scratch&>(base);
-    const Edges<T> edge = edges(w);
-    const std::int32_t* truth = data_.labels + data_.offsets[i];
-    ws.table.trace(ws.errors[k], truth, [&](std::size_t t) { return into(ws, edge, t); }, ws.y.data());
-    return -code_of_path(ws, i, edge, truth).F;
   }
 
   double oracle_work(std::size_t i) const override {
@@ -239,11 +205,11 @@ class ChainViterbi : public ChainFrame<T> {
   using Frame::for_pairs;
   using Frame::for_edges;
 
- private:
-  // S[t][l] += loss of label l at token t.
-  void augment(Scratch& ws, std::size_t i) const {
+  // S[t][l] += loss of label l at token t, so many times as the workspace says.
+  void augment(Scratch& ws, std::size_t i) const { augment(ws, i, ws.loss_scale); }
+  void augment(Scratch& ws, std::size_t i, double times) const {
     const std::size_t first = std::size_t(data_.offsets[i]);
-    const T scale = T(ws.loss_scale);
+    const T scale = T(times);
     for (std::size_t t = 0; t < data_.length(i); ++t) {
       T* row = ws.S.data() + t * Lp_;
       const std::size_t truth = std::size_t(data_.labels[first + t]);
@@ -256,8 +222,6 @@ class ChainViterbi : public ChainFrame<T> {
       }
     }
   }
-
-  static constexpr double kMostGrades = 8e9;  // bytes of the table of grades()
 };
 
 }  // namespace mm

@@ -100,7 +100,7 @@ class Engine {
           }
           const Found found = structure_.oracle(*lane.ws, i, weights_.data());
           ++share.oracle_calls;
-          share.work += structure_.oracle_work(i);
+          share.work += structure_.oracle_work(i) + lane.ws->more_work;
           blocks.slacks()[i] = blocks.slack() == Slack::kHard ? 1.0 : found.upper();
           if (!found.truth && structure_.example_weight(i) > 0.0) add_found(blocks, lane, i, share);
           if (blocks.slack() == Slack::kHard && found.F > 0.0) blocks.slacks()[i] = worst_slack(structure_, *lane.ws, i, weights_.data(), blocks.slack());
@@ -265,7 +265,7 @@ class Engine {
     if (structure_.example_weight(i) == 0.0) return false;
     const Found found = structure_.oracle(*loop.first.ws, i, weights_.data());
     ++result.oracle_calls;
-    result.work += structure_.oracle_work(i);
+    result.work += structure_.oracle_work(i) + loop.first.ws->more_work;
     if (found.truth && blocks[i].empty()) return false;
     const std::int64_t known = result.added;
     if (options.epsilon >= 0.0 && !violates(blocks, i, found, options)) {

@@ -10,26 +10,26 @@
 // with Δ = Δ(y_i, y), and g(Δ) = Δ for linear slacks C Σ ξ, √Δ for quadratic ones C/2 Σ ξ². So a
 // formulation is a structure too: it turns losses, planes and the oracle of another one into these.
 //
-// The oracle. Where the structure can tell the best output at each loss (grades), the maximum over
-// losses is exact. Elsewhere only its own oracle is there, which maximises λΔ - w.δΨ for any λ. Its
-// answers are the corners of the upper hull of the points (Δ, -w.δΨ) of all outputs; every output
-// lies below the lines through the corners, which bounds H = g(Δ)(1 - w.δΨ), or g(Δ) - w.δΨ, between
-// two corners. λ is refined where the bound is highest until it falls to the best H found (that is
-// the optimum, then) or the corners are neighbours: then the output that was found may be worse than
-// the best by no more than `Found::bound` says, and certificates use that.
+// The oracle. Where all outputs are listed, or a user's structure can tell the best output at each loss
+// (grades), the maximum over them is exact. Elsewhere the structure's own oracle comes first, which maximises
+// λΔ - w.δΨ for any λ: a few answers often prove that the best of them is the best of all (hull.hpp). Where
+// they do not, a structure that can is asked for an output of a greater merit than the best one so far
+// (pareto_search.hpp), with the losses about which the answers decide left out. If it cannot, or gives up,
+// the output that was found may be worse than the best by no more than `Found::bound` says, and certificates
+// use that.
 //
-// Where both are there and grades are slow (all outputs are tried), the corners come first, and the
-// grades only if the corners do not prove that the best output was found. Without losses (none) the
-// corners cannot prove anything about an example whose best output is the truth.
+// Without losses (none) the best output other than the truth is wanted. With λ = 1 / least loss, an answer
+// that is the truth proves that all margins are at least 1, and one that has the least loss is it. Else a
+// structure must tell (grades).
 #pragma once
 
 #include <cmath>
 
 #include "forwarding.hpp"
+#include "hull.hpp"
 
 namespace mm {
 
-enum class Rescale { kMargin, kSlack, kNone };
 enum class Slack { kLinear, kQuadratic, kHard };
 
 template <class T>
@@ -38,26 +38,17 @@ class Formulation final : public Forwarding<T> {
   using Base = Structure<T>;
   using Workspace = typename Base::Workspace;
   using Fresh = typename Base::Fresh;
+  using Grade = typename Base::Grade;
 
   Formulation(const Base& base, Rescale rescale, bool root) : base_(base), rescale_(rescale), root_(root) {}
 
-  // An output that the oracle found.
-  struct Corner {
-    double loss, margin;
-  };
-  // Between two corners; the lines through them have the slopes with which they were found.
-  struct Stretch {
-    Corner a, b;
-    double slope_a, slope_b;
-    bool edge;  // a and b are neighbours on the hull
-    double bound;
-  };
   struct Scratch final : Workspace {
     std::unique_ptr<Workspace> inner;
     std::vector<typename Base::Grade> grades;
     std::vector<double> losses, scaled;
     std::vector<Code> best;
-    std::vector<Stretch> stretches;
+    Hull hull;
+    int asked = 0;  // corners, in this call
   };
 
   std::unique_ptr<Workspace> workspace() const override {
@@ -68,13 +59,13 @@ class Formulation final : public Forwarding<T> {
   double rounding(std::size_t i, CodeView plane, const T* w) const override {
     return (rescale_ == Rescale::kSlack ? std::max(1.0, loss(i, plane)) : 1.0) * base_.rounding(i, plane, w);
   }
-  double oracle_work(std::size_t i) const override { return 8.0 * base_.oracle_work(i); }
 
   // A wrapped output is one place: losses of two places do not add up, so nothing is put together
   // from pieces, and the grades below are of the structure inside.
   Extent extent(std::size_t, CodeView) const override { return {0, ~std::uint32_t{0}}; }
   std::size_t first_piece(CodeView code) const override { return code.size(); }
   Found recombine(Workspace&, std::size_t, const T*, CodeView) const override { return {}; }
+  bool offers_search() const override { return false; }
   bool offers_grades(bool) const override { return false; }
   bool slow_grades(std::size_t) const override { return false; }
   bool grades(Workspace&, std::size_t, const T*, bool, std::vector<typename Base::Grade>&) const override { return false; }
@@ -93,10 +84,11 @@ class Formulation final : public Forwarding<T> {
   void margins(Workspace& base, std::size_t i, const T* w, CodeView index, std::span<const CodeView> planes,
                std::span<const double> /*losses*/, Fresh /*fresh*/, double* F) const override {
     Scratch& ws = static_cast<Scratch&>(base);
+    const Merit merit(rescale_, root_, 1.0);
     ws.losses.resize(planes.size());
     for (std::size_t k = 0; k < planes.size(); ++k) ws.losses[k] = planes[k].empty() ? 0.0 : base_.loss(i, planes[k]);
     base_.margins(*ws.inner, i, w, index, planes, ws.losses, Fresh::kNo, F);
-    for (std::size_t k = 0; k < planes.size(); ++k) F[k] = planes[k].empty() ? 0.0 : value(ws.losses[k], ws.losses[k] - F[k], 1.0);
+    for (std::size_t k = 0; k < planes.size(); ++k) F[k] = planes[k].empty() ? 0.0 : merit.value(ws.losses[k], ws.losses[k] - F[k]);
   }
 
   void accumulate(Workspace& base, std::size_t i, CodeView index, std::span<const CodeView> planes,
@@ -110,13 +102,15 @@ class Formulation final : public Forwarding<T> {
 
   Found oracle(Workspace& base, std::size_t i, const T* w) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    const bool any = rescale_ == Rescale::kNone;
-    if (!any && base_.offers_grades(any) && base_.slow_grades(i)) {
-      const Found found = by_corners(ws, i, w, true);
-      if (found.bound == 0.0) return found;
-    }
-    if (base_.grades(*ws.inner, i, w, any, ws.grades)) return by_grade(ws, i, w);
-    return by_corners(ws, i, w, false);
+    Workspace& in = *ws.inner;
+    in.same = false;  // whatever ended the last call
+    in.more_work = ws.more_work = 0.0;
+    ws.asked = 0;
+    const Merit merit(rescale_, root_, ws.loss_scale);
+    const Found found = rescale_ == Rescale::kNone ? without_losses(ws, i, w, merit) : with_losses(ws, i, w, merit);
+    in.same = false;
+    if (ws.asked > 1) ws.more_work += double(ws.asked - 1) * base_.corner_work(i);
+    return found;
   }
 
  protected:
@@ -126,119 +120,149 @@ class Formulation final : public Forwarding<T> {
  private:
   double g(double loss) const { return root_ ? std::sqrt(loss) : loss; }
   double h(double loss) const { return rescale_ == Rescale::kNone ? 1.0 : g(loss); }
-  // H(y) of Algorithm 1, line 5, from Δ and the margin w.δΨ. `one` is 1, or 1/a where w is kept as a
-  // multiple a of what the oracle sees; then this is H/a.
-  double value(double loss, double margin, double one) const {
-    return rescale_ == Rescale::kSlack ? g(loss) * (one - margin) : one * h(loss) - margin;
+
+  // An answer of the structure's own oracle; its code is in the inner workspace.
+  Grade ask(Scratch& ws, std::size_t i, const T* w, double lambda) const {
+    const Grade answer = base_.corner(*ws.inner, i, w, lambda);
+    ws.inner->same = true;
+    ++ws.asked;
+    return answer;
   }
 
-  Found by_grade(Scratch& ws, std::size_t i, const T* w) const {
-    double top = 0.0;
-    std::size_t best = 0;
-    for (std::size_t k = 0; k < ws.grades.size(); ++k) {
-      const double v = value(ws.grades[k].loss, ws.grades[k].margin, ws.loss_scale);
-      if (v > top) top = v, best = k + 1;
+  // What is known of an example before its structure's own oracle is asked.
+  struct Begun {
+    LossRange range;      // of the outputs that are undecided
+    double top = 0.0;     // the value of ws.best
+    double lambda = 1.0;  // the slope to ask for first
+    bool decided = false;
+  };
+
+  // With one error. All outputs with a loss below 2 least are such; so what is left has at least that much. Let
+  // P be the point with the loss 2 least and the value of the best so far. The first slope is that of the line
+  // through P which leaves the truth, the output found and the curve of equal value above it, in -m below: if
+  // the answer is one of them, no other output is better.
+  Begun begin(Scratch& ws, std::size_t i, const T* w, const Merit& merit) const {
+    Begun begun;
+    begun.range = base_.losses(i);
+    Grade one;
+    if (!base_.one_error(*ws.inner, i, w, merit, one)) {
+      ws.best.clear();
+      return begun;
     }
-    Found found;
-    ws.code.clear();
-    if (best == 0) return found;
-    const double margin = base_.take_grade(*ws.inner, i, w, best - 1);
-    ws.code.assign(ws.inner->code.begin(), ws.inner->code.end());
-    found.truth = ws.code.empty();
-    if (!found.truth) found.F = value(base_.loss(i, ws.code), margin, ws.loss_scale);
+    ws.inner->same = true;
+    const double value = merit.value(one.loss, one.margin);
+    ws.best.clear();
+    if (value > 0.0) {
+      begun.top = value;
+      ws.best.assign(ws.inner->code.begin(), ws.inner->code.end());
+    }
+    const double least = 2.0 * begun.range.least;
+    if (!(least > 0.0)) return begun;
+    begun.range.least = least;
+    begun.decided = least > begun.range.most * (1.0 + 1e-12);
+    const double margin = merit.margin_of(least, begun.top);
+    begun.lambda = std::max({margin / least, merit.slope(least, margin), 0.0});
+    if (one.loss < least) begun.lambda = std::max(begun.lambda, (margin - one.margin) / (least - one.loss));
+    begun.lambda *= 1.0 + 1e-9;  // rounding shall not decide
+    return begun;
+  }
+
+  Found without_losses(Scratch& ws, std::size_t i, const T* w, const Merit& merit) const {
+    const Begun begun = begin(ws, i, w, merit);
+    if (begun.decided) return best(ws, begun.top);
+    if (begun.range.least > 0.0) {
+      // No margin is below λΔ - V, and that of λ times the least loss is enough.
+      const Grade answer = ask(ws, i, w, begun.lambda);
+      const double V = begun.lambda * answer.loss - answer.margin;
+      if (merit.value(begun.range.least, begun.lambda * begun.range.least - V) <= enough(begun.top)) return best(ws, begun.top);
+      if (begun.lambda == 0.0) {
+        ws.best.assign(ws.inner->code.begin(), ws.inner->code.end());
+        return best(ws, merit.value(answer.loss, answer.margin));
+      }
+    }
+    if (!base_.grades(*ws.inner, i, w, true, ws.grades)) throw BadInput("no best output other than the truth for example " + std::to_string(i));
+    return best_grade(ws, i, w, merit);
+  }
+
+  Found with_losses(Scratch& ws, std::size_t i, const T* w, const Merit& merit) const {
+    const bool graded = base_.offers_grades(false);
+    if (graded && !base_.slow_grades(i) && base_.grades(*ws.inner, i, w, false, ws.grades)) return best_grade(ws, i, w, merit);
+    const Begun begun = begin(ws, i, w, merit);
+    double top = begun.top;
+    if (begun.decided) return best(ws, top);
+    const Hull::Stretch open = by_corners(ws, i, w, merit, begun, graded || base_.offers_search(), top);
+    if (!(open.bound > 0.0)) return best(ws, top);
+    if (base_.offers_search()) {
+      const Undecided undecided{enough(top), open.from, open.to, ws.hull.narrowest(enough(top), open), begun.range.step};
+      Grade found;
+      const auto outcome = base_.undecided(*ws.inner, i, w, merit, undecided, found);
+      ws.more_work += std::exchange(ws.inner->more_work, 0.0);
+      if (outcome == Base::Outcome::kFound) {
+        ws.best.assign(ws.inner->code.begin(), ws.inner->code.end());
+        top = merit.value(found.loss, found.margin);
+      }
+      if (outcome != Base::Outcome::kGaveUp) return best(ws, top);
+    }
+    if (graded && base_.grades(*ws.inner, i, w, false, ws.grades)) return best_grade(ws, i, w, merit);
+    Found found = best(ws, top);
+    found.bound = open.bound;
     return found;
   }
 
-  // `or_nothing`: end as soon as it is clear that the best output cannot be proved to be the best.
-  Found by_corners(Scratch& ws, std::size_t i, const T* w, bool or_nothing) const {
-    const double one = ws.loss_scale;
-    double top = 0.0;
-    ws.best.clear();
-    const auto ask = [&](double lambda) {
-      ws.inner->loss_scale = lambda;
-      const Found found = base_.oracle(*ws.inner, i, w);
-      ws.inner->loss_scale = 1.0;
-      if (found.truth) return Corner{0.0, 0.0};
-      const double loss = base_.loss(i, ws.inner->code);
-      const Corner corner{loss, lambda * loss - found.F};
-      if (value(loss, corner.margin, one) > top) {
-        top = value(loss, corner.margin, one);
-        ws.best.assign(ws.inner->code.begin(), ws.inner->code.end());
-      }
-      return corner;
-    };
-    // Outwards from λ = 1 until nothing outside can be better.
-    double low = 1.0, high = 1.0;
-    Corner left = ask(1.0), right = left;
-    constexpr double kFarthest = 1 << 20;
-    while (low > 1.0 / kFarthest && bound_left(left, low, one) > enough(top)) left = ask(low /= 4.0);
-    while (high < kFarthest && bound_right(right, high, one) > enough(top)) right = ask(high *= 4.0);
-    double bound = std::max(bound_left(left, low, one), bound_right(right, high, one));
-    ws.stretches.clear();
-    const auto push = [&](Stretch s) {
-      s.bound = stretch_bound(s, one);
-      ws.stretches.push_back(s);
-    };
-    if (right.loss > left.loss) push({left, right, low, high, false, 0.0});
-    const bool hopeless = or_nothing && bound > enough(top);
-    for (int asked = 0; !hopeless && !ws.stretches.empty();) {
-      const auto worst = std::max_element(ws.stretches.begin(), ws.stretches.end(), [](const Stretch& p, const Stretch& q) { return p.bound < q.bound; });
-      const Stretch s = *worst;
-      if (s.bound <= enough(top)) break;
-      ws.stretches.erase(worst);
-      if (s.edge || ++asked > kMostAsked) {
-        bound = std::max(bound, s.bound);
-        if (or_nothing) break;
-        continue;
-      }
-      const double slope = (s.b.margin - s.a.margin) / (s.b.loss - s.a.loss);
-      const Corner c = slope > 0.0 ? ask(slope) : s.a;
-      const bool fresh = c.loss > s.a.loss && c.loss < s.b.loss &&
-                         slope * c.loss - c.margin > slope * s.a.loss - s.a.margin + 1e-9 * (1.0 + std::abs(s.a.margin));
-      if (fresh) {
-        push({s.a, c, s.slope_a, slope, false, 0.0});
-        push({c, s.b, slope, s.slope_b, false, 0.0});
-      } else {
-        push({s.a, s.b, s.slope_a, s.slope_b, true, 0.0});
-      }
-    }
+  // The output in ws.best, whose value is `top`.
+  Found best(Scratch& ws, double top) const {
     Found found;
     ws.code = ws.best;
     found.truth = ws.code.empty();
     if (!found.truth) found.F = top;
-    if (bound > enough(top)) found.bound = bound;
     return found;
   }
 
-  static double enough(double top) { return top + 1e-9 * (1.0 + top); }
-
-  // The largest H with Δ in [from, to], the margin being at least that of `line`; H is concave in Δ
-  // along a line, so thirds will do.
-  template <class Line>
-  double most(double one, double from, double to, Line&& line) const {
-    for (int k = 0; k < 60 && to - from > 1e-12 * (1.0 + to); ++k) {
-      const double p = from + (to - from) / 3.0, q = to - (to - from) / 3.0;
-      if (value(p, line(p), one) < value(q, line(q), one)) from = p; else to = q;
+  // The best of the outputs in ws.grades.
+  Found best_grade(Scratch& ws, std::size_t i, const T* w, const Merit& merit) const {
+    ws.more_work += std::exchange(ws.inner->more_work, 0.0);
+    double top = 0.0;
+    std::size_t taken = 0;
+    for (std::size_t k = 0; k < ws.grades.size(); ++k) {
+      const double v = merit.value(ws.grades[k].loss, ws.grades[k].margin);
+      if (v > top) top = v, taken = k + 1;
     }
-    const double middle = 0.5 * (from + to);
-    return std::max(0.0, value(middle, line(middle), one));
-  }
-  double bound_left(const Corner& c, double slope, double one) const {
-    return most(one, 0.0, c.loss, [&](double l) { return c.margin - slope * (c.loss - l); });
-  }
-  double bound_right(const Corner& c, double slope, double one) const {
-    // Beyond this, 1 - margin is negative (slack), or g grows less than the line (margin).
-    const double reach = c.loss + (one + std::abs(c.margin)) / slope + one * one / (slope * slope) + 1.0;
-    return most(one, c.loss, reach, [&](double l) { return c.margin + slope * (l - c.loss); });
-  }
-  double stretch_bound(const Stretch& s, double one) const {
-    return most(one, s.a.loss, s.b.loss, [&](double l) {
-      if (s.edge) return s.a.margin + (l - s.a.loss) * (s.b.margin - s.a.margin) / (s.b.loss - s.a.loss);
-      return std::max(s.a.margin + s.slope_a * (l - s.a.loss), s.b.margin - s.slope_b * (s.b.loss - l));
-    });
+    Found found;
+    ws.code.clear();
+    if (taken == 0) return found;
+    const double margin = base_.take_grade(*ws.inner, i, w, taken - 1);
+    ws.code.assign(ws.inner->code.begin(), ws.inner->code.end());
+    found.truth = ws.code.empty();
+    if (!found.truth) found.F = merit.value(base_.loss(i, ws.code), margin);
+    return found;
   }
 
-  static constexpr int kMostAsked = 40;
+  // Ask for corners until they prove that ws.best is the best output, with the value `top`, or do not help
+  // any more; returns the losses that are undecided, with a bound of 0 if there are none. `resort`: something
+  // else can decide, so do not ask for long.
+  Hull::Stretch by_corners(Scratch& ws, std::size_t i, const T* w, const Merit& merit, const Begun& begun, bool resort, double& top) const {
+    Hull& hull = ws.hull;
+    hull.start(merit, begun.range);
+    double lambda = begun.lambda;
+    for (int asked = 0; asked < (resort ? kFew : kMany); ++asked) {
+      const Grade answer = ask(ws, i, w, lambda);
+      hull.answer(lambda, answer.loss, answer.margin);
+      if (!ws.inner->code.empty() && merit.value(answer.loss, answer.margin) > top) {
+        top = merit.value(answer.loss, answer.margin);
+        ws.best.assign(ws.inner->code.begin(), ws.inner->code.end());
+      }
+      Hull::Stretch next = hull.worst(enough(top), false);
+      if (next.ask == 0.0 && !resort) next = hull.worst(enough(top), true);
+      if (next.ask == 0.0) break;
+      lambda = next.ask;
+    }
+    return hull.open(enough(top));
+  }
+
+  // Values that are no greater are equal, but for rounding.
+  static double enough(double top) { return top + (sizeof(T) == 4 ? 1e-7 : 1e-13) * (1.0 + top); }
+
+  static constexpr int kFew = 8, kMany = 48;
 
   const Base& base_;
   Rescale rescale_;

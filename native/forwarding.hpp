@@ -32,6 +32,17 @@ class Forwarding : public Structure<T> {
   void rows_read(std::size_t i, std::vector<std::size_t>& rows) const override { base().rows_read(i, rows); }
 
   Found oracle(Workspace& ws, std::size_t i, const T* w) const override { return base().oracle(inner(ws), i, w); }
+  Grade corner(Workspace& ws, std::size_t i, const T* w, double lambda) const override { return base().corner(inner(ws), i, w, lambda); }
+  double corner_work(std::size_t i) const override { return base().corner_work(i); }
+  LossRange losses(std::size_t i) const override { return base().losses(i); }
+  bool one_error(Workspace& ws, std::size_t i, const T* w, const Merit& merit, Grade& found) const override {
+    return base().one_error(inner(ws), i, w, merit, found);
+  }
+  bool offers_search() const override { return base().offers_search(); }
+  typename Base::Outcome undecided(Workspace& ws, std::size_t i, const T* w, const Merit& merit, const Undecided& open,
+                                   Grade& found) const override {
+    return base().undecided(inner(ws), i, w, merit, open, found);
+  }
   bool offers_grades(bool any) const override { return base().offers_grades(any); }
   bool slow_grades(std::size_t i) const override { return base().slow_grades(i); }
   bool grades(Workspace& ws, std::size_t i, const T* w, bool any, std::vector<Grade>& out) const override {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "common.hpp"
+#include "pareto_search.hpp"
 #include "weights.hpp"
 
 namespace mm {
@@ -38,6 +39,8 @@ class Structure {
     virtual ~Workspace() = default;
     std::vector<Code> code;  // the output that the last oracle() or recombine() found
     double loss_scale = 1.0;  // the oracle takes so many times the loss
+    bool same = false;  // corner(), one_error(), grades() and undecided() have the i and w of the call before
+    double more_work = 0.0;  // cycles that the last oracle() took beyond oracle_work(), or undecided() in all
   };
 
   virtual ~Structure() = default;
@@ -74,15 +77,43 @@ class Structure {
   // By how much such an oracle may misjudge an output for having computed with 4-byte numbers.
   virtual double rounding(std::size_t /*i*/, CodeView /*plane*/, const T*) const { return 0.0; }
 
+  // An output by its loss and its margin w.Δf.
+  struct Grade {
+    double loss, margin;
+  };
+
   // argmax_y F_i(y).
   virtual Found oracle(Workspace& ws, std::size_t i, const T* w) const = 0;
+
+  // argmax_y λ l_i(y) - w.Δf_i(y), a corner of the hull of all outputs (hull.hpp): its loss and w.Δf.
+  // The truth has zeros and no code.
+  virtual Grade corner(Workspace& ws, std::size_t i, const T* w, double lambda) const {
+    const double scale = ws.loss_scale;
+    ws.loss_scale = lambda;
+    const Found found = oracle(ws, i, w);
+    ws.loss_scale = scale;
+    if (found.truth) return {0.0, 0.0};
+    const double l = loss(i, ws.code);
+    return {l, lambda * l - found.F};
+  }
+  virtual double corner_work(std::size_t i) const { return oracle_work(i); }  // of one more under the same w
+  virtual LossRange losses(std::size_t /*i*/) const { return {}; }
+
+  // The output of the greatest merit among those that differ from the truth in one place, in the workspace.
+  // All outputs with a loss below twice the least must be such. False where a structure has no places.
+  virtual bool one_error(Workspace&, std::size_t /*i*/, const T*, const Merit&, Grade& /*found*/) const { return false; }
+
+  // An output of a greater merit than `open.top`, where the corners of the hull do not decide. kGaveUp
+  // where a structure cannot tell.
+  using Outcome = typename ParetoSearch<T>::Outcome;
+  virtual bool offers_search() const { return false; }
+  virtual Outcome undecided(Workspace&, std::size_t /*i*/, const T*, const Merit&, const Undecided& /*open*/, Grade& /*found*/) const {
+    return Outcome::kGaveUp;
+  }
 
   // The best outputs by their loss, for formulations that the oracle does not serve: for every loss
   // that an output other than the truth can have, the smallest w.Δf. `any`: for all of them together.
   // False where a structure cannot tell.
-  struct Grade {
-    double loss, margin;
-  };
   virtual bool offers_grades(bool /*any*/) const { return false; }
   // Do grades of example i take far longer than some calls of the oracle? Then they are the last resort.
   virtual bool slow_grades(std::size_t /*i*/) const { return false; }

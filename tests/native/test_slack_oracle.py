@@ -49,6 +49,25 @@ class Outputs:
                 delta=np.hstack([self.planes.delta, self.pair_deltas()])
             )
 
+    def relabel(self, *, cost=None, token_weight64=None):
+        """Give errors other costs, or tokens other weights."""
+        L, offsets = self.case.n_labels, self.case.arrays["offsets"]
+        if cost is not None:
+            self.changes["cost"] = cost
+        if token_weight64 is not None:
+            self.changes["token_weight64"] = token_weight64
+        cost = self.changes.get("cost", 1.0 - np.eye(L))
+        weight = self.changes.get("token_weight64", np.ones(offsets[-1]))
+        self.problem = self.case.problem(**self.changes)
+        losses = []
+        for i in range(self.n):
+            own = slice(offsets[i], offsets[i + 1])
+            truth = self.case.arrays["labels"][own]
+            for y in self.case.reference.all_outputs(len(truth)):
+                if (y != truth).any():
+                    losses.append(weight[own] @ cost[truth, y])
+        self.planes = self.planes._replace(loss=np.array(losses))
+
     def pair_deltas(self):
         """Δ of the pair features, [N][2][L][L]."""
         L, rows = self.case.n_labels, []
@@ -141,39 +160,138 @@ def test_hamming_losses_are_exact(seed, lengths, n_labels, features, scale):
             np.testing.assert_allclose(engine.objective(), 0.5 * w @ w + risk, rtol=1e-9, atol=1e-9)
 
 
-@given(SEEDS, LENGTHS, st.integers(2, 4), FEATURES, SCALES)
-@settings(max_examples=30, deadline=None)
-def test_other_losses_are_bounded(seed, lengths, n_labels, features, scale):
-    """What was found is an output; no output is above the bound."""
-    for options in ({"cost": True}, {"weighted": True}, {"cost": True, "weighted": True}):
-        outputs, w = draw(seed, lengths[:1], n_labels, features, scale, **options)
-        for slack, rescale in PAIRS:
-            H = outputs.values(w, slack, rescale)
-            best = max(0.0, H.max(initial=0.0))
-            close = 1e-6 * (1 + best)
-            found = found_planes(outputs, slack, rescale, w).get(0, 0.0)
-            assert found <= best + close
-            assert found < close or np.abs(H - found).min() < close
-            risk = outputs.engine(slack, rescale, w).hinge()
-            bound = np.sqrt(2 * risk) if slack == "quadratic" else risk
-            assert bound >= best - close
-            if rescale == "none" or (slack != "quadratic" and rescale == "margin"):
-                assert found == pytest.approx(best, abs=close)
-                assert bound == pytest.approx(best, abs=close)
+COSTS = {
+    "reals": lambda rng, L: rng.random((L, L)) * 2.0,
+    "integers": lambda rng, L: rng.integers(1, 6, (L, L)).astype(float),
+    "a common step": lambda rng, L: 0.3 * rng.integers(1, 5, (L, L)),
+    "free errors": lambda rng, L: rng.integers(0, 3, (L, L)).astype(float),
+}
+WEIGHTS = {
+    "reals": lambda rng, n: rng.random(n) * 2.0,
+    "a common step": lambda rng, n: 0.5 * rng.integers(0, 4, n),
+    "integers": lambda rng, n: rng.integers(1, 4, n).astype(float),
+}
 
 
-def test_the_corner_search_finds_the_best_often_and_not_always():
-    """Else the test above would say nothing of one case or the other."""
-    exact = []
+@given(
+    SEEDS,
+    LENGTHS,
+    st.integers(2, 4),
+    FEATURES,
+    SCALES,
+    st.sampled_from([None, *COSTS]),
+    st.sampled_from([None, *WEIGHTS]),
+)
+@settings(max_examples=120, deadline=None)
+def test_other_losses_are_exact(seed, lengths, n_labels, features, scale, cost, weight):
+    outputs, w = draw(seed, lengths, n_labels, features, scale)
+    rng = np.random.default_rng(seed)
+    if cost is not None:
+        matrix = COSTS[cost](rng, n_labels)
+        np.fill_diagonal(matrix, 0.0)
+        outputs.relabel(cost=matrix)
+    if weight is not None:
+        outputs.relabel(token_weight64=WEIGHTS[weight](rng, sum(lengths_of(outputs))))
+    check_exact(outputs, w)
+
+
+def lengths_of(outputs):
+    return np.diff(outputs.case.arrays["offsets"]).tolist()
+
+
+def check_exact(outputs, w, pairs=PAIRS):
+    """What is found has the greatest H of all outputs, and nothing is left to a bound."""
+    for slack, rescale in pairs:
+        expected = outputs.slacks(w, slack, rescale)
+        found = found_planes(outputs, slack, rescale, w)
+        for i, xi in enumerate(expected):
+            if i in found:
+                assert abs(found[i] - xi) < 1e-7 * (1 + abs(xi)), (slack, rescale)
+            else:
+                assert xi < 1e-7, (slack, rescale)
+        risk = 0.5 * expected @ expected if slack == "quadratic" else expected.sum()
+        engine = outputs.engine(slack, rescale, w)
+        np.testing.assert_allclose(engine.hinge(), risk, rtol=1e-7, atol=1e-7)
+
+
+def test_corners_alone_would_not_do():
+    """Else the test above would say nothing of the search behind them: H of the best corner."""
+    worse = 0
     for seed in range(40):
-        outputs, w = draw(seed, [3], 3, "values", 0.5, cost=True)
-        best = outputs.slacks(w, "linear", "slack")[0]
-        found = found_planes(outputs, "linear", "slack", w).get(0, 0.0)
-        bound = outputs.engine("linear", "slack", w).hinge()
-        exact.append((abs(found - best) < 1e-6, bound - best < 1e-6))
-    found, proved = np.array(exact).mean(axis=0)
-    assert found > 0.5
-    assert 0.1 < proved < 1.0
+        outputs, w = draw(seed, [4], 3, "values", 0.2, cost=True)
+        w = w + 0.004 * outputs.planes.delta.sum(axis=0)  # so that some margins are kept
+        H = outputs.values(w, "linear", "slack")
+        margin = outputs.planes.delta @ w
+        slopes = np.geomspace(1e-4, 1e4, 4000)
+        corners = {int(np.argmax(s * outputs.planes.loss - margin)) for s in slopes}
+        worse += max(H[list(corners)].max(), 0) < max(H.max(), 0) - 1e-6
+        check_exact(outputs, w, [("linear", "slack"), ("quadratic", "margin")])
+    assert worse >= 5
+
+
+@pytest.mark.parametrize("options", [{}, {"cost": True}, {"cost": True, "weighted": True}])
+def test_long_sequences_equal_a_programme_over_all_losses(options):
+    """More tokens than can be listed; the losses on a grid, all of whose points are tried."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        case = random_case(rng, lengths=(30, 17), n_labels=4, n_sparse=8, noise=0.3)
+        changes, cost, weight = {}, 1.0 - np.eye(4), np.ones(47)
+        if "cost" in options:
+            cost = rng.integers(1, 5, (4, 4)) * (1.0 - np.eye(4))
+            changes["cost"] = cost
+        if "weighted" in options:
+            weight = rng.integers(1, 3, 47).astype(float)
+            changes["token_weight64"] = weight
+        problem = case.problem(**changes)
+        w = rng.normal(0, 0.4, case.reference.n_token_features * 4 + 24)
+        for slack, rescale in PAIRS:
+            if rescale == "none" or slack == "hard":
+                continue
+            engine = Engine(
+                problem, 1.0, single=False, factored=False, slack=slack, rescale=rescale
+            )
+            engine.weights[:] = case.weights(w, False)
+            xi = [
+                max(
+                    merit(slack, rescale, loss, margin)
+                    for loss, margin in margins_by_loss(case, i, w, cost, weight).items()
+                )
+                for i in range(2)
+            ]
+            xi = np.maximum(xi, 0.0)
+            risk = 0.5 * xi @ xi if slack == "quadratic" else xi.sum()
+            assert engine.hinge() == pytest.approx(risk, rel=1e-9)
+
+
+def merit(slack, rescale, loss, margin):
+    g = np.sqrt(loss) if slack == "quadratic" else loss
+    return g * (1 - margin) if rescale == "slack" else g - margin
+
+
+def margins_by_loss(case, i, w, cost, weight):
+    """Return {loss: least margin}, by a programme over tokens, labels and whole losses."""
+    L, d = case.n_labels, case.reference.n_token_features
+    rows = w.reshape(-1, L)
+    score = case.X[i] @ rows[:d]
+    transition, start, end = rows[d : d + L], rows[d + L], rows[d + L + 1]
+    first, truth = case.arrays["offsets"][i], case.Y[i]
+    best = {}
+    for t in range(len(truth)):
+        now = {}
+        for y in range(L):
+            loss = int(weight[first + t] * cost[truth[t], y])
+            for (p, before), value in best.items() if t else [((None, 0), 0.0)]:
+                value = value + score[t, y] + (start[y] if p is None else transition[p, y])
+                key = y, before + loss
+                now[key] = max(now.get(key, -np.inf), value)
+        best = now
+    own = score[np.arange(len(truth)), truth].sum() + start[truth[0]] + end[truth[-1]]
+    own += transition[truth[:-1], truth[1:]].sum()
+    margins = {}
+    for (y, loss), value in best.items():
+        if loss > 0:
+            margins[loss] = min(margins.get(loss, np.inf), own - value - end[y])
+    return margins
 
 
 @given(SEEDS, st.integers(1, 5), st.integers(2, 4), SCALES)
@@ -307,10 +425,10 @@ def test_one_label_has_no_wrong_output():
         assert (result.added, engine.hinge(), engine.dual()) == (0, 0.0, 0.0)
 
 
-def test_a_sequence_that_is_too_long_for_slack_rescaling():
-    # The table of tokens, errors and labels would take 80 GB.
-    n = 50_000
-    case = random_case(np.random.default_rng(0), n_labels=2, lengths=(3, n))
+def test_a_very_long_sequence():
+    """A table of tokens, errors and labels would take 80 GB; a few corners and few pairs do."""
+    case = random_case(np.random.default_rng(0), n_labels=2, lengths=(3, 50_000), noise=0.01)
     engine = Engine(case.problem(), 1.0, factored=False, rescale="slack")
-    with pytest.raises(ValueError, match=r"^sequence 1 has 50000 tokens: .* 80 GB; expected"):
-        engine.exact_pass(np.arange(2, dtype=np.uint32), PassOptions())
+    result = engine.exact_pass(np.arange(2, dtype=np.uint32), PassOptions())
+    assert result.gain > 0
+    assert engine.objective() >= engine.dual()

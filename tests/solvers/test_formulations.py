@@ -204,29 +204,30 @@ def test_the_optimum_with_4_byte_weights(slack, rescale):
 
 @pytest.mark.parametrize(("slack", "rescale"), SOFT)
 @pytest.mark.parametrize("kind", ["costs", "token weights", "costs, example weights"])
-def test_an_approximate_oracle_has_a_valid_certificate(kind, slack, rescale):
-    """Only rescale="none" and plain margins are exact there; the others must say what they are."""
-    exact = (slack, rescale) == ("linear", "margin") or rescale == "none"
-    names = ["sdm-auto", "sdm-paper", "sdm-basic"]
-    for name in names if exact else SOLVERS:
+def test_the_optimum_with_other_losses(kind, slack, rescale):
+    plain = (slack, rescale) == ("linear", "margin") or rescale == "none"
+    for name in ["sdm-auto", "sdm-paper", "sdm-basic"] if plain else SOLVERS:
         for seed in range(3):
-            instance, solver = small(kind, seed), make(name, slack, rescale)
-            best = instance.optimum(slack, rescale)
-            if exact:
-                check_optimum(instance, solver)
-                continue
-            passes = 10 if name.startswith("nslack") else 300
-            certificate = quietly(instance.problem, solver, max_passes=passes).certificate
-            assert certificate.dual <= best.primal * (1 + 1e-9)
-            assert best.dual <= certificate.primal * (1 + 1e-9)
-            far = certificate.primal - best.primal > 1e-4 * best.primal
-            assert certificate.approximate or not far
-            assert ("approximate" in str(certificate)) == certificate.approximate
+            passes = {"max_passes": 1000} if name == "nslack-paper" else {}
+            check_optimum(small(kind, seed), make(name, slack, rescale), **passes)
 
 
-def test_some_oracles_are_approximate():
-    found = quietly(small("costs", 0).problem, SDM(rescale="slack"), max_passes=300)
-    assert found.certificate.approximate
+def three_by_three(seed):
+    """Three sequences of three tokens whose errors have costs of 1 to 3."""
+    cost = np.array([[0.0, 3.0, 1.0], [1.0, 0.0, 2.0], [2.0, 1.0, 0.0]])
+    case = random_case(np.random.default_rng(seed), n_labels=3, lengths=(3, 3, 3), features="values")
+    case.reference.cost = case.arrays["cost"] = cost
+    return Small(
+        case.problem(), list_planes(case.reference, case.X, case.Y), np.ones(3), case.unpadded
+    )
+
+
+@pytest.mark.parametrize(("slack", "rescale"), SOFT)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_cost_matrix_and_a_large_c(seed, slack, rescale):
+    """With corners of the hull alone, this ended at up to 36 times the optimum."""
+    solver = make("nslack-frequent", slack, rescale)
+    check_optimum(three_by_three(seed), solver, C=30.0, max_passes=1000)
 
 
 @pytest.mark.parametrize(("slack", "rescale"), FORMULATIONS)
