@@ -631,7 +631,7 @@ def test_features_too_large_for_the_objective_are_an_error_in_words():
 
 def test_an_interrupt_while_the_gap_is_confirmed_returns_the_model_so_far(monkeypatch):
     # The oracle's pass that confirms a gap comes after the step, but Ctrl-C may meet it too.
-    from maxmargin.solvers.driver import _Run
+    from maxmargin.solvers.run import Run as _Run
 
     def interrupted(self, step):
         raise KeyboardInterrupt

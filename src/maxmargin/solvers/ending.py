@@ -21,7 +21,9 @@ __all__ = [
     "not_reached",
     "nothing_learned",
     "rounding_reason",
+    "stuck_reason",
     "was_interrupted",
+    "widened_reason",
 ]
 
 #: The cause of an end by Ctrl-C.
@@ -35,7 +37,14 @@ class Ending(NamedTuple):
     reason: str
 
 
-def ending(certificate: Certificate, asked: float, *, cause: str = "", own: str = "") -> Ending:
+def ending(
+    certificate: Certificate,
+    asked: float,
+    *,
+    cause: str = "",
+    own: str = "",
+    widened: int | None = None,
+) -> Ending:
     """Judge the end of a training.
 
     Parameters
@@ -48,20 +57,23 @@ def ending(certificate: Certificate, asked: float, *, cause: str = "", own: str 
         What ended the loop of passes from outside (a limit, a callback, Ctrl-C); empty: nothing.
     own : str
         The solver's own criterion, in words, if it holds; else empty.
+    widened : int or None
+        The pass after which 8-byte weights took the place of 4-byte ones, if they did.
 
     Returns
     -------
     Ending
-        The reason names what ended the passes, the gap if it was reached, and the solver's own
-        criterion if it holds.
+        The reason names what ended the passes, the gap if it was reached, the solver's own
+        criterion if it holds, and the change to 8-byte weights.
     """
+    went_on = widened_reason(widened)
     if certificate.missed is not None:  # whatever the gap says, nothing is proven
         would = own or (f"gap {certificate.gap:.3g}" if certificate.gap <= asked else "")
         but = f"{would}, but argmax missed a better output" if would else ""
-        return Ending(False, "; ".join(filter(None, (cause, but or "argmax missed an output"))))
+        return Ending(False, "; ".join(filter(None, (cause, but or "argmax missed an output", went_on))))
     within = certificate.gap <= asked
     reached = f"gap {certificate.gap:.3g} <= {asked:g}" if within else ""
-    return Ending(within or bool(own), "; ".join(filter(None, (cause, reached, own))))
+    return Ending(within or bool(own), "; ".join(filter(None, (cause, reached, own, went_on))))
 
 
 def was_interrupted(reason: str) -> bool:
@@ -69,10 +81,39 @@ def was_interrupted(reason: str) -> bool:
     return reason.split(";", maxsplit=1)[0] == INTERRUPTED
 
 
-def rounding_reason(dtype: str, asked: float) -> str:
-    """Say why training cannot come closer to the optimum."""
+def widened_reason(widened: int | None) -> str:
+    """Say when 8-byte weights took the place of 4-byte ones; empty if they did not.
+
+    >>> widened_reason(57), widened_reason(0), widened_reason(None)
+    ('went on in 8-byte arithmetic after pass 57', 'in 8-byte arithmetic from the start', '')
+    """
+    if widened is None:
+        return ""
+    if widened == 0:  # on the engine of an earlier training
+        return "in 8-byte arithmetic from the start"
+    return f"went on in 8-byte arithmetic after pass {widened}"
+
+
+def rounding_reason(dtype: str, asked: float, no_room: str = "") -> str:
+    """Say why training cannot come closer to the optimum.
+
+    Parameters
+    ----------
+    dtype : str
+        Type of the weights.
+    asked : float
+        The relative gap asked for.
+    no_room : str
+        Why there were no 8-byte weights in the place of 4-byte ones, if there was a reason.
+    """
     better = 'use dtype="float64", or ask for less' if dtype == "float32" else "ask for less"
-    return f"rounding of {dtype} weights keeps the gap above {asked:g}: {better}"
+    why = f" ({no_room})" if no_room else ""
+    return f"rounding of {dtype} weights keeps the gap above {asked:g}{why}: {better}"
+
+
+def stuck_reason(dtype: str) -> str:
+    """Say why no pass moves anything any more."""
+    return f"no step raises the dual any more: rounding of {dtype} weights"
 
 
 def best_pass_reason(best_pass: int, n_passes: int, reason: str) -> str:
