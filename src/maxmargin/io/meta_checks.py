@@ -72,6 +72,8 @@ def _check_objective(objective: dict[str, Any], n_labels: int) -> None:
         )
     for name in ("C", "C_scale", "gap", "max_passes", "time_limit", "dtype"):
         _PARAMS[name](objective[name], f"{name} of the objective")
+    if version == 1:  # which knew no other limit
+        _count(objective["max_passes"], "max_passes of the objective")
     for name in ("solver", "regularizer"):
         value = objective[name]
         if name == "regularizer" and value in (None, "l2"):
@@ -169,7 +171,7 @@ _PARAMS: dict[str, Any] = {
     "C": _positive,
     "C_scale": _one_of("sum", "mean"),
     "gap": _not_negative,
-    "max_passes": _count,
+    "max_passes": _count_or_none,
     "time_limit": _positive_or_none,
     "dtype": _one_of("float32", "float64"),
     "n_jobs": _any_integer_or_none,

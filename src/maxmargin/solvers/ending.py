@@ -70,7 +70,8 @@ def ending(
     if certificate.missed is not None:  # whatever the gap says, nothing is proven
         would = own or (f"gap {certificate.gap:.3g}" if certificate.gap <= asked else "")
         but = f"{would}, but argmax missed a better output" if would else ""
-        return Ending(False, "; ".join(filter(None, (cause, but or "argmax missed an output", went_on))))
+        why = (cause, but or "argmax missed an output", went_on)
+        return Ending(False, "; ".join(filter(None, why)))
     within = certificate.gap <= asked
     reached = f"gap {certificate.gap:.3g} <= {asked:g}" if within else ""
     return Ending(within or bool(own), "; ".join(filter(None, (cause, reached, own, went_on))))
@@ -173,8 +174,21 @@ def not_reached(certificate: Certificate, reason: str, asked: float) -> str:
         f"training stopped before the gap was reached ({reason}): primal "
         f"{certificate.primal:.6g}, dual {certificate.dual:.6g}: within "
         f"{_share(certificate.gap, asked)} % of the optimum (C = {certificate.C:g}); asked for was "
-        f"{100 * asked:g} %. Raise max_passes or time_limit, or ask for less"
+        f"{100 * asked:g} %. Raise max_passes or time_limit, or ask for less. {_conditioning()}"
     )
+
+
+def _conditioning() -> str:
+    """Return what helps where the problem is hard, and not the limit too low."""
+    from maxmargin.solvers.registry import SOLVERS
+
+    advice = (
+        "Features of very different sizes (a ScalingWarning names them) and a large C make "
+        "training slow: scale the features"
+    )
+    if "interior_point" in SOLVERS:
+        advice += ', or, where there are few weights, take solver="interior_point"'
+    return advice
 
 
 def nothing_learned(certificate: Certificate, reason: str) -> str:

@@ -107,11 +107,12 @@ class History(Sequence[PassRecord]):
         records = [PassRecord(**row) for row in rows]
         for k, record in enumerate(records, 1):
             numbers = [v for name, v in asdict(record).items() if name != "kind"]
+            whole = (record.planes, record.nonzeros, record.weight_bytes)
             good = (
                 record.n_pass == k
                 and isinstance(record.kind, str)
                 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in numbers)
-                and all(isinstance(v, int) for v in (record.planes, record.nonzeros, record.weight_bytes))
+                and all(isinstance(v, int) for v in whole)
                 and all(abs(v) < 2**63 for v in numbers if math.isfinite(v))
             )
             if not good:

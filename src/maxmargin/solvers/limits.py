@@ -21,8 +21,8 @@ MOST_WORK = 1e11
 #: What a pass counts at least: around each pass stand Python calls, and a record of the history is
 #: kept of it. With this a history has 100,000 records at most.
 PASS_WORK = MOST_WORK / 100_000
-#: What a pass counts whose work nobody knows (solvers with a w of their own, a user's oracle): these
-#: end after `LEAST_PASSES`.
+#: What a pass counts whose work nobody knows (solvers with a w of their own, a user's oracle):
+#: these end after `LEAST_PASSES`.
 UNCOUNTED = MOST_WORK / LEAST_PASSES
 
 

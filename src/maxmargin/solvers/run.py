@@ -90,6 +90,7 @@ class Run:
         self.context.gap = max(self.asked, 0.5 * eps)
 
     def state(self) -> RunState:
+        """Return all that the next pass depends on, but for the machine."""
         return RunState(
             solver=dict(self.solver_state),
             rng=dict(self.context.rng.bit_generator.state),
@@ -105,6 +106,7 @@ class Run:
         )
 
     def restore(self, state: RunState) -> None:
+        """Undo `state`; a ValueError, TypeError or KeyError where no run can have had it."""
         self.solver.check_state(state.solver, self.machine, self.context)
         check_stored("seconds", state.seconds, 0.0)
         check_stored("oracle_calls", state.oracle_calls, 0)
