@@ -89,6 +89,7 @@ WRONG = {
     ("certificate", "C"): [*BAD_NUMBERS, None],
     ("certificate", "n_examples"): [*BAD_NUMBERS, None, -1, 1.5],
     ("certificate", "approximate"): [None, 0, 1, "yes", HUGE],
+    ("certificate", "widened"): [*BAD_NUMBERS, None, -1, 1.5],
     ("training",): [None, 3, "x", []],
     ("training", "passes"): [*BAD_NUMBERS, -1, 1.5],
     ("training", "converged"): [None, 1, "yes"],

@@ -575,6 +575,7 @@ def _certificate(given: dict[str, Any]) -> Certificate:
         C=float(given.get("C", math.nan)),
         n_examples=given.get("n_examples", 0),
         approximate=given.get("approximate", False),
+        widened=given.get("widened"),
     )
 
 

@@ -101,11 +101,10 @@ def _sizes(batch: EncodedBatch) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     places, sizes = [], []
     if batch.indices is not None and batch.values is not None:
         squares = np.square(batch.values, dtype=np.float64)
-        filled = batch.values != 0
         total = np.bincount(batch.indices, squares, batch.n_sparse)
-        count = np.bincount(batch.indices, filled, batch.n_sparse)
+        filled = np.bincount(batch.indices, batch.values != 0, batch.n_sparse)
         places.append(np.arange(batch.n_sparse))
-        sizes.append(_root_mean(total, count))
+        sizes.append(_root_mean(total, filled))
     elif batch.dense is not None:
         # Ones, beside which the dense columns stand: enough of them to be the median if they are
         # more. They are never named.
@@ -114,19 +113,21 @@ def _sizes(batch: EncodedBatch) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         sizes.append(np.ones(ones))
     if batch.dense is not None:
         n_dense = batch.dense.shape[1]
-        total, count = np.zeros(n_dense), np.zeros(n_dense)
+        total, filled = np.zeros(n_dense), np.zeros(n_dense)
         for at in range(0, len(batch.dense), _ROWS):
             rows = batch.dense[at : at + _ROWS]
             with np.errstate(over="ignore"):
                 total += np.square(rows, dtype=np.float64).sum(axis=0)
-            count += np.count_nonzero(rows, axis=0)
+            filled += np.count_nonzero(rows, axis=0)
         places.append(batch.n_sparse + np.arange(n_dense))
-        sizes.append(_root_mean(total, count))
+        sizes.append(_root_mean(total, filled))
     return np.concatenate(places), np.concatenate(sizes)
 
 
 def _root_mean(total: NDArray[Any], count: NDArray[Any]) -> NDArray[np.float64]:
-    return np.sqrt(np.divide(total, count, out=np.zeros(len(total)), where=count > 0))
+    mean = np.divide(total, count, out=np.zeros(len(total)), where=count > 0)
+    root: NDArray[np.float64] = np.sqrt(mean)
+    return root
 
 
 def warn_if_badly_scaled(batch: EncodedBatch, names: Callable[[], Sequence[Any]]) -> None:

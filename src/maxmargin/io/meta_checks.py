@@ -40,6 +40,8 @@ def check_meta(meta: dict[str, Any]) -> None:
             require_number(certificate[name], f"{name} of the certificate")
     if "n_examples" in certificate:
         require_integer(certificate["n_examples"], "n_examples of the certificate", 0)
+    if "widened" in certificate:
+        require_integer(certificate["widened"], "widened of the certificate", 0)
     if "approximate" in certificate:
         require_choice(certificate["approximate"], "approximate of the certificate", (False, True))
     training = require_dict(meta.get("training", {}), "training")

@@ -6,9 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from maxmargin.solvers.ending import widened_reason
-
-__all__ = ["Certificate", "gap_scale", "relative_gap"]
+__all__ = ["Certificate", "gap_scale", "relative_gap", "widened_reason"]
 
 
 @dataclass(frozen=True)
@@ -89,6 +87,19 @@ class Certificate:
             + (", with an approximate oracle" if self.approximate else "")
             + (f"; {went_on}" if (went_on := widened_reason(self.widened)) else "")
         )
+
+
+def widened_reason(widened: int | None) -> str:
+    """Say when 8-byte weights took the place of 4-byte ones; empty if they did not.
+
+    >>> widened_reason(57), widened_reason(0), widened_reason(None)
+    ('went on in 8-byte arithmetic after pass 57', 'in 8-byte arithmetic from the start', '')
+    """
+    if widened is None:
+        return ""
+    if widened == 0:  # on the engine of an earlier training
+        return "in 8-byte arithmetic from the start"
+    return f"went on in 8-byte arithmetic after pass {widened}"
 
 
 def gap_scale(primal: float, dual: float) -> float:

@@ -45,6 +45,7 @@ from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.observers import Callback, PassObserver
 from maxmargin.solvers.ownership import one_at_a_time
 from maxmargin.solvers.refusals import check_compatible
+from maxmargin.solvers.registry import SOLVERS
 from maxmargin.solvers.run import Run
 from maxmargin.solvers.steps import Context
 
@@ -296,7 +297,7 @@ def solve(
         from maxmargin.errors import ConvergenceWarning
 
         warnings.warn(
-            not_reached(certificate, reason, gap),
+            not_reached(certificate, reason, gap, SOLVERS),
             ConvergenceWarning,
             stacklevel=3,  # one_at_a_time stands between
         )

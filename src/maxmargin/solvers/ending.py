@@ -7,10 +7,10 @@ a pass believed on the way; so the figure in a reason is the figure of the certi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Container
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.certificate import Certificate, widened_reason
 
 __all__ = [
     "INTERRUPTED",
@@ -23,7 +23,6 @@ __all__ = [
     "rounding_reason",
     "stuck_reason",
     "was_interrupted",
-    "widened_reason",
 ]
 
 #: The cause of an end by Ctrl-C.
@@ -80,19 +79,6 @@ def ending(
 def was_interrupted(reason: str) -> bool:
     """Whether a reason is that of an end by Ctrl-C."""
     return reason.split(";", maxsplit=1)[0] == INTERRUPTED
-
-
-def widened_reason(widened: int | None) -> str:
-    """Say when 8-byte weights took the place of 4-byte ones; empty if they did not.
-
-    >>> widened_reason(57), widened_reason(0), widened_reason(None)
-    ('went on in 8-byte arithmetic after pass 57', 'in 8-byte arithmetic from the start', '')
-    """
-    if widened is None:
-        return ""
-    if widened == 0:  # on the engine of an earlier training
-        return "in 8-byte arithmetic from the start"
-    return f"went on in 8-byte arithmetic after pass {widened}"
 
 
 def rounding_reason(dtype: str, asked: float, no_room: str = "") -> str:
@@ -166,29 +152,40 @@ def certificate_line(certificate: Certificate, passes: int, reason: str, asked: 
     )
 
 
-def not_reached(certificate: Certificate, reason: str, asked: float) -> str:
-    """Return the warning about a training that did not converge."""
+def not_reached(
+    certificate: Certificate, reason: str, asked: float, solvers: Container[str] = ()
+) -> str:
+    """Return the warning about a training that did not converge.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of the weights that are returned.
+    reason : str
+        Why training ended.
+    asked : float
+        The relative gap asked for.
+    solvers : container of str
+        The names of all solvers, of which one may be better for a hard problem.
+
+    Returns
+    -------
+    str
+        What was reached, and what to do.
+    """
     if certificate.missed is not None:
         return f"training ended with a model of unknown quality ({reason}): {certificate}"
+    other = ""
+    if "interior_point" in solvers:
+        other = ', or, where there are few weights, take solver="interior_point"'
     return (
         f"training stopped before the gap was reached ({reason}): primal "
         f"{certificate.primal:.6g}, dual {certificate.dual:.6g}: within "
         f"{_share(certificate.gap, asked)} % of the optimum (C = {certificate.C:g}); asked for was "
-        f"{100 * asked:g} %. Raise max_passes or time_limit, or ask for less. {_conditioning()}"
+        f"{100 * asked:g} %. Raise max_passes or time_limit, or ask for less. Features of very "
+        "different sizes (a ScalingWarning names them) and a large C make training slow: scale "
+        f"the features{other}"
     )
-
-
-def _conditioning() -> str:
-    """Return what helps where the problem is hard, and not the limit too low."""
-    from maxmargin.solvers.registry import SOLVERS
-
-    advice = (
-        "Features of very different sizes (a ScalingWarning names them) and a large C make "
-        "training slow: scale the features"
-    )
-    if "interior_point" in SOLVERS:
-        advice += ', or, where there are few weights, take solver="interior_point"'
-    return advice
 
 
 def nothing_learned(certificate: Certificate, reason: str) -> str:

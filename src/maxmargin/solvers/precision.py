@@ -8,9 +8,10 @@ step. The primal counts every margin C times. So there is a part of the gap that
 
 which no pass can lower: it is larger the larger C is, while the optimum of separable data does not
 grow with C. `Machine.rounding` measures r; it takes two sweeps of the oracle and changes nothing.
-If r is more than half of the gap that is asked for, 4-byte weights cannot get there, and the
-machine goes on with 8-byte ones (``native/widen.hpp``): planes and multipliers stay, Gram matrices
-and w are made anew.
+If r is more than half of the gap that is asked for, 4-byte weights will hardly get there; if it is
+also more than a tenth of the gap that there is, rounding is what training stalls on, and not that
+it is slow. Then the machine goes on with 8-byte weights (``native/widen.hpp``): planes and
+multipliers stay, Gram matrices and w are made anew.
 
 To measure after every pass would cost more than the passes. `StallWatch` says when it is worth
 while: when the looks of the oracle have for a while found no gap that is better than the best one.
@@ -36,8 +37,9 @@ BETTER = 0.9
 #: Looks without a better gap that make a stall: so many, and this share of all looks.
 IDLE_LOOKS = 8
 IDLE_SHARE = 0.25
-#: Share of the gap asked for that rounding may be of it.
-ROUNDING = 0.5
+#: Rounding must be more than this share of the gap asked for, and of the gap that there is.
+OF_ASKED = 0.5
+OF_PRESENT = 0.1
 
 
 class StallWatch:
@@ -79,21 +81,21 @@ class StallWatch:
         self.least, self.looks, self.better = state["least"], state["looks"], state["better"]
 
 
-def rounds_too_much(machine: Machine, gap: float, dual: float, threads: int) -> bool:
-    """Whether rounding alone is more than half of the gap asked for.
+def rounds_too_much(machine: Machine, asked: float, present: float, threads: int) -> bool:
+    """Whether rounding keeps the gap above the one asked for.
 
     Parameters
     ----------
     machine : Machine
         With 4-byte weights.
-    gap : float
-        The relative gap asked for.
-    dual : float
-        The dual, to which it is relative near the end.
+    asked : float
+        The P - D that is asked for.
+    present : float
+        The smallest P - D that was found.
     threads : int
         For the oracle.
     """
-    return machine.rounding(threads) > ROUNDING * gap * abs(dual)
+    return machine.rounding(threads) > max(OF_ASKED * asked, OF_PRESENT * present)
 
 
 def no_room(machine: Machine) -> str:

@@ -176,9 +176,8 @@ class Run:
             return False
         begin = time.perf_counter()
         with HeldInterrupt() as held:
-            too_much = rounds_too_much(
-                self.machine, self.asked, self.context.dual, self.context.threads
-            )
+            asked, present = self.asked * abs(self.context.dual), self.watch.least or 0.0
+            too_much = rounds_too_much(self.machine, asked, present, self.context.threads)
         self.oracle_calls += 2 * self.context.n_examples
         self.seconds += time.perf_counter() - begin
         self.watch.rest()
@@ -235,7 +234,7 @@ class Run:
                     return
             if self.watch.stalled:
                 self.widen_if_rounding()
-                if self.cause:
+                if self.interrupted:
                     return
             for callback in self.callbacks:
                 if isinstance(callback, PassObserver):
