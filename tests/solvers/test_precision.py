@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
-from maxmargin import Chain
+from maxmargin import Chain, SequenceTagger
 from maxmargin._native import padded_labels
 from maxmargin.errors import ModelFormatError, NotCompatibleError
-from maxmargin.regularizers import L2, ElasticNet
+from maxmargin.regularizers import L2, ElasticNet, Selected
+from maxmargin.selection import Encoded, FitOptions, debias, fit, regularization_path
+from maxmargin.selection.validation import report_of
 from maxmargin.solvers import BCFW, SAP, SDM, SOLVERS, History, NSlack, Subgradient, solve
 from maxmargin.solvers.dual import DualMachine
 from maxmargin.solvers.precision import StallWatch
@@ -263,8 +267,6 @@ def test_a_warm_start_may_change_a_regulariser_with_a_number_for_each_weight():
     first = hard()
     n = first.engine.made_as[1]
     assert n != first.weights.size  # rows of three labels are padded differently
-    from maxmargin.regularizers import Selected
-
     narrow = np.zeros(n, dtype=np.float32)
     narrow[:] = 1.0
     regularizer = Selected(narrow)
@@ -335,3 +337,113 @@ def test_without_memory_it_goes_on_as_it_is(monkeypatch):
     assert not found.converged
     monkeypatch.setattr("maxmargin.solvers.precision.available_bytes", lambda: None)
     assert hard(max_passes=400).converged  # where nobody knows, it is tried
+
+
+# --- where models go ---
+
+
+def sequences(seed=0):
+    return tiny(seed)
+
+
+def test_an_estimator_keeps_predicts_and_saves_8_byte_weights(tmp_path):
+    X, Y = sequences()
+    tagger = SequenceTagger(C=1e6, gap=1e-4, random_state=0).fit(X, Y)
+    assert tagger.weights_.dtype == np.float64
+    assert tagger.certificate_.widened is not None
+    assert tagger.history_.widened == tagger.certificate_.widened
+    assert tagger.dtype == "float32"  # a parameter is what it was set to
+    assert tagger.predict(X) == Y
+    assert tagger.transitions_.shape == (3, 3)
+    tagger.save(tmp_path / "m")
+    for loaded in (SequenceTagger.load(tmp_path / "m"), pickle.loads(pickle.dumps(tagger))):
+        assert loaded.certificate_ == tagger.certificate_
+        assert loaded.weights_.dtype == np.float64
+        assert loaded.predict(X) == Y
+        scores = loaded.score_outputs(X, Y) if hasattr(loaded, "score_outputs") else None
+        assert scores is None or np.allclose(scores, tagger.score_outputs(X, Y))
+
+
+def test_an_estimator_goes_on_warm():
+    X, Y = sequences()
+    tagger = SequenceTagger(C=1e6, gap=1e-3, random_state=0, warm_start=True).fit(X, Y)
+    before = tagger.certificate_.widened
+    assert before
+    tagger.set_params(gap=1e-5).fit(X, Y)
+    assert tagger.certificate_.widened == 0
+    assert tagger.certificate_.gap <= 1e-5
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_a_kernel_widens_too(kernel):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(n, 3)) for n in (4, 3, 5, 2)]
+    Y = [["A" if row[0] > 0 else "B" for row in x] for x in X]
+    chain = Chain(kernel=kernel)
+    found = solve(
+        chain.prepare_problem(X, Y).problem, SDM(), C=1e7, gap=1e-5, random_state=0, warn=False
+    )
+    exact = solve(
+        Chain(kernel=kernel).prepare_problem(X, Y, dtype="float64").problem,
+        SDM(), C=1e7, gap=1e-5, random_state=0, dtype="float64", warn=False,
+    )  # fmt: skip
+    assert found.certificate.gap <= max(1e-5, 2 * exact.certificate.gap)
+    assert found.certificate.widened is not None
+    predicted = chain.predict(X, found.weights, 1)
+    assert predicted == Y
+
+
+def encoded(chain, seed=0):
+    X, Y = sequences(seed)
+    batch, codes = chain.learn(X, Y)
+    return Encoded(batch, codes, list(chain.labels_))
+
+
+def test_a_path_has_points_of_both_types():
+    chain = Chain()
+    data = encoded(chain)
+    points = [(0.9, 0.1), (0.0, 0.1), (0.0, 1e6), (0.5, 1e5)]
+    options = FitOptions(gap=1e-4)
+    path = regularization_path(chain, data, points, options, valid=data)
+    types = [point.values.dtype for point in path.points]
+    assert types == [np.float32, np.float32, np.float64, np.float64]
+    assert [point.certificate.widened for point in path.points][:2] == [None, None]
+    assert path.points[3].certificate.widened == 0
+    for k, point in enumerate(path.points):
+        weights = path.weights(k)
+        assert weights.dtype == types[k]
+        assert weights.shape == (chain.n_weights(weights.dtype),)
+        assert np.count_nonzero(weights) == point.n_nonzero
+        report = report_of(chain, data, weights, 1)
+        assert report.token_accuracy == point.token_accuracy
+
+
+def test_the_best_pass_may_be_of_before_the_change():
+    chain = Chain()
+    data = encoded(chain, seed=2)
+    problem = chain.encoded_problem(data.batch, data.codes)
+    # What the first pass would answer is the truth here, so that no later one is better.
+    early = fit(chain, problem, 1e6, FitOptions(max_passes=1)).weights
+    answers = chain.predict_encoded(data.batch, early)
+    assert (answers != data.codes).any()
+    wanted = Encoded(data.batch, answers, data.names)
+    outcome = fit(chain, problem, 1e6, FitOptions(gap=1e-4), valid=wanted)
+    assert outcome.result.weights.dtype == np.float64
+    assert outcome.best_pass == 1 < outcome.result.certificate.widened
+    assert outcome.weights.dtype == np.float32
+    assert outcome.certificate.widened is None
+    assert outcome.certificate.primal > 10 * outcome.result.certificate.dual
+
+
+@pytest.mark.parametrize("keep", ["features", "weights"])
+def test_a_refit_of_8_byte_weights(keep):
+    chain = Chain()
+    data = encoded(chain)
+    problem = chain.encoded_problem(data.batch, data.codes)
+    options = FitOptions(gap=1e-4, regularizer=ElasticNet(l1_ratio=0.3))
+    sparse = fit(chain, problem, 1e6, options)
+    assert sparse.weights.dtype == np.float64
+    again = debias(chain, data, sparse, options, keep=keep, C=1.0)
+    assert again.converged
+    if keep == "weights":
+        assert not again.weights[sparse.weights == 0].any()

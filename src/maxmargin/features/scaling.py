@@ -113,14 +113,14 @@ def _sizes(batch: EncodedBatch) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         sizes.append(np.ones(ones))
     if batch.dense is not None:
         n_dense = batch.dense.shape[1]
-        total, count = np.zeros(n_dense), np.zeros(n_dense)
+        sums, count = np.zeros(n_dense), np.zeros(n_dense)
         for at in range(0, len(batch.dense), _ROWS):
             rows = batch.dense[at : at + _ROWS]
             with np.errstate(over="ignore"):
-                total += np.square(rows, dtype=np.float64).sum(axis=0)
+                sums += np.square(rows, dtype=np.float64).sum(axis=0)
             count += np.count_nonzero(rows, axis=0)
         places.append(batch.n_sparse + np.arange(n_dense))
-        sizes.append(_root_mean(total, count))
+        sizes.append(_root_mean(sums, count))
     return np.concatenate(places), np.concatenate(sizes)
 
 
