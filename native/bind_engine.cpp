@@ -9,6 +9,7 @@
 #include "polling.hpp"
 #include "problem.hpp"
 #include "python_structure.hpp"
+#include "widen.hpp"
 
 namespace mm {
 
@@ -46,7 +47,7 @@ class EngineHandle final : public Owned {
       const Structure<T>* structure = formulated_.structure<T>();
       require(structure != nullptr, "this structure trains with 8-byte weights only (dtype=\"float64\")");
       structure->require_truth();
-      engine_ = std::make_unique<Engine<T>>(*structure, C, factored, checked(link, C, *structure), formulated_.slack());
+      engine_ = std::make_shared<Engine<T>>(*structure, C, factored, checked(link, C, *structure), formulated_.slack());
     };
     if (single) {
       make(float{});
@@ -175,7 +176,8 @@ class EngineHandle final : public Owned {
   void relink(const Link& link) {
     std::visit([&](auto& e) {
       using T = std::decay_t<decltype(*e->weights().data())>;
-      e->relink(checked(link, e->C(), *formulated_.structure<T>()));
+      const Link own = widened_ ? mm::widened(link, narrow(), wide()) : link;
+      e->relink(checked(own, e->C(), *formulated_.structure<T>()));
     }, engine_);
   }
 
@@ -237,18 +239,48 @@ class EngineHandle final : public Owned {
   // The primal of weights that need not be the present ones, under the same objective.
   template <class T>
   double primal_of(Array<T> weights, int threads) {
-    auto* engine = std::get_if<std::unique_ptr<Engine<T>>>(&engine_);
+    if constexpr (sizeof(T) == 4) {
+      if (widened_) {  // weights of before
+        require(weights.shape(0) == narrow().n_weights(), "expected " + std::to_string(narrow().n_weights()) + " weights, got " + std::to_string(weights.shape(0)));
+        const std::vector<double> copy = mm::widened(weights.data(), narrow(), wide());
+        return with_certifier(threads, [&](auto& certifier) { return primal_at(certifier, copy.data()); });
+      }
+    }
+    auto* engine = std::get_if<std::shared_ptr<Engine<T>>>(&engine_);
     require(engine != nullptr, "the weights must be of the type of the engine's own");
     require(!(*engine)->weights().mapped(), "with a kernel the primal is that of multipliers, not of weights");
     const std::size_t n = (*engine)->weights().size();
     require(weights.shape(0) == n, "expected " + std::to_string(n) + " weights, got " + std::to_string(weights.shape(0)));
-    return with_certifier(threads, [&](auto& certifier) {
-      if constexpr (std::is_same_v<typename std::decay_t<decltype(certifier)>::Precision, T>) {
-        return certifier.primal_of(weights.data());
-      } else {
-        return 0.0;  // not met: the engine is of the type of the weights
-      }
-    });
+    return with_certifier(threads, [&](auto& certifier) { return primal_at(certifier, weights.data()); });
+  }
+
+  // ---- 8-byte weights in the place of 4-byte ones (widen.hpp) ----
+
+  // What rounding does to the primal at the present multipliers; 0 where weights are 8-byte.
+  double rounding(int threads) {
+    if (std::holds_alternative<std::shared_ptr<Engine<double>>>(engine_)) return 0.0;
+    const bool looked = run(std::nullopt, [&](auto& engine) { return engine.look(threads, engine.blocks().slack()); });
+    if (!looked) return std::nan("");
+    const std::vector<double> own = std::visit([](auto& e) { return e->blocks().slacks(); }, engine_);
+    const double unsure = unsure_;
+    const std::optional<std::size_t> missed = missed_;
+    const double answer = with_certifier(threads, [&](auto& certifier) { return certifier.rounding(own); });
+    unsure_ = unsure, missed_ = missed;  // those of the last certificate
+    return answer;
+  }
+  // Go on with 8-byte weights, from the same multipliers.
+  void widen() {
+    const auto* engine = std::get_if<std::shared_ptr<Engine<float>>>(&engine_);
+    require(engine != nullptr, "the weights are 8-byte already");
+    std::shared_ptr<Engine<double>> fresh = mm::widened(**engine, narrow(), wide());
+    engine_ = std::move(fresh);
+    widened_ = true;
+  }
+  bool was_widened() const { return widened_; }
+  // An array with an entry for each of the 4-byte weights, in the layout of the 8-byte ones.
+  nb::object widened_array(Array<double> array) {
+    require(problem_.offers_single() && array.shape(0) == narrow().n_weights(), "expected an entry for each 4-byte weight");
+    return to_numpy(mm::widened(array.data(), narrow(), wide()));
   }
 
   bool solves(const Problem& problem) const { return &problem == &problem_; }
@@ -258,7 +290,12 @@ class EngineHandle final : public Owned {
     EngineHandle& handle = nb::cast<EngineHandle&>(self);
     return std::visit([&](auto& e) -> nb::object {
       using T = std::decay_t<decltype(*e->weights().data())>;
-      return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(e->weights().data(), {e->weights().size()}, self));
+      struct View {
+        nb::object handle;
+        std::shared_ptr<Engine<T>> engine;
+      };
+      nb::capsule owner(new View{nb::borrow(self), e}, [](void* view) noexcept { delete static_cast<View*>(view); });
+      return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(e->weights().data(), {e->weights().size()}, owner));
     }, handle.engine_);
   }
 
@@ -407,6 +444,18 @@ class EngineHandle final : public Owned {
   }
 
  private:
+  const Structure<float>& narrow() { return *formulated_.structure<float>(); }
+  const Structure<double>& wide() { return *formulated_.structure<double>(); }
+
+  template <class CertifierOf, class T>
+  static double primal_at(CertifierOf& certifier, const T* weights) {
+    if constexpr (std::is_same_v<typename CertifierOf::Precision, T>) {
+      return certifier.primal_of(weights);
+    } else {
+      return 0.0;  // not met: the engine is of the type of the weights
+    }
+  }
+
   template <class X>
   static void take(const nb::dict& d, const char* key, std::vector<X>& out) {
     require(d.contains(key), std::string("the checkpoint has no array \"") + key + "\"");
@@ -436,7 +485,9 @@ class EngineHandle final : public Owned {
   std::optional<std::size_t> missed_;  // where the oracle was worst beside a kept plane, in the last certificate
   double unsure_ = 0.0;  // by how much an oracle may have missed its best output, in the last certificate
   double nu_;  // cost-to-move of β
-  std::variant<std::unique_ptr<Engine<float>>, std::unique_ptr<Engine<double>>> engine_;
+  // Shared with the arrays that are views of the weights: they outlive `widen`.
+  std::variant<std::shared_ptr<Engine<float>>, std::shared_ptr<Engine<double>>> engine_;
+  bool widened_ = false;
 };
 
 }  // namespace
@@ -503,6 +554,10 @@ void bind_engine(nb::module_& m) {
       .def("certify", &EngineHandle::certify, "threads"_a = 1)
       .def("primal_of", &EngineHandle::primal_of<float>, "weights"_a, "threads"_a = 1)
       .def("primal_of", &EngineHandle::primal_of<double>, "weights"_a, "threads"_a = 1)
+      .def("rounding", &EngineHandle::rounding, "threads"_a = 1)
+      .def("widen", &EngineHandle::widen)
+      .def("widened_array", &EngineHandle::widened_array, "array"_a)
+      .property("widened", &EngineHandle::was_widened)
       .def("rescale", &EngineHandle::rescale, "C"_a)
       .def("relink", &EngineHandle::relink, "link"_a)
       .def("set_fixed", &EngineHandle::set_fixed, "fixed"_a.none())

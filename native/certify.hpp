@@ -45,10 +45,28 @@ class Certifier {
     return objective(penalty, w.data());
   }
 
+  // What rounding does to the primal: the sum over the examples of by how much their costs at the
+  // engine's own w, as the engine computes them, differ from those at the w of its multipliers in
+  // 8-byte arithmetic. `own` are the engine's slacks. Nothing of the engine's state changes but these.
+  double rounding(const std::vector<double>& own) {
+    const Weights<double> w = rebuilt();
+    const double penalty = w.penalty();
+    const Blocks<T>& blocks = engine_.blocks();
+    const double exact = objective(penalty, w.data());
+    if (blocks.slack() == Slack::kHard) {
+      engine_.blocks().slacks() = own;
+      return std::abs(exact - blocks.objective(penalty));
+    }
+    const std::vector<double>& slacks = engine_.blocks().slacks();
+    const auto cost = [&](double xi) { return blocks.slack() == Slack::kQuadratic ? 0.5 * xi * xi : xi; };
+    double sum = 0.0;
+    for (std::size_t i = 0; i < own.size(); ++i) sum += exact_.example_weight(i) * std::abs(cost(own[i]) - cost(slacks[i]));
+    return engine_.C() * sum;
+  }
+
  private:
-  // Give the engine the w of its multipliers and return Ω*(u). With a kernel the model are the
-  // multipliers: their primal is computed on the way.
-  double rebuild(std::optional<double>& primal) {
+  // w of the multipliers, in 8-byte arithmetic.
+  Weights<double> rebuilt() {
     // β at its fixed point, whatever its cost-to-move: the w at which Ω*(u) has its gradient.
     Weights<double> w(exact_.n_weights(), widened_link(), 0, exact_.maps_weights());
     if (const T* fixed = engine_.weights().fixed()) {
@@ -57,6 +75,13 @@ class Certifier {
       w.set_fixed(wide.data());
     }
     engine_.blocks().rebuild(exact_, w);
+    return w;
+  }
+
+  // Give the engine the w of its multipliers and return Ω*(u). With a kernel the model are the
+  // multipliers: their primal is computed on the way.
+  double rebuild(std::optional<double>& primal) {
+    const Weights<double> w = rebuilt();
     const double conjugate = w.conjugate();
     if (w.mapped() && conjugate < -1e-9 * (1.0 + engine_.C() * engine_.blocks().expected_loss())) throw IndefiniteKernel();
     if (w.mapped()) primal = objective(w.penalty(), w.data());

@@ -17,6 +17,7 @@ from maxmargin import SAP, SDM, Chain, ElasticNet, L1Ball, Subgradient
 from maxmargin.comparing import Comparison, Point, Reference, Run, compare
 from maxmargin.errors import FileFormatError
 from maxmargin.solvers import SOLVERS, Solver, driver, solve
+from maxmargin.solvers import run as one_run
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.subgradient import SubgradientMachine
 
@@ -117,7 +118,9 @@ def test_looking_does_not_change_the_training(solver) -> None:
 
 def test_the_clock_is_stopped_while_a_run_is_looked_at(monkeypatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(driver, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
+    clock = types.SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setattr(driver, "time", clock)
+    monkeypatch.setattr(one_run, "time", clock)
 
     def slow_score(weights):
         now[0] += 100.0

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ModelFormatError,
         NotCompatibleError,
         NotSeparableError,
+        ScalingWarning,
         StructureError,
     )
     from maxmargin.estimators import SequenceTagger, StructuralSVM
@@ -67,6 +68,7 @@ __all__ = [
     "NotCompatibleError",
     "NotSeparableError",
     "OneSlack",
+    "ScalingWarning",
     "SequenceTagger",
     "StructuralSVM",
     "Structure",
@@ -95,6 +97,7 @@ _HOMES = {
         "ModelFormatError",
         "NotCompatibleError",
         "NotSeparableError",
+        "ScalingWarning",
         "StructureError",
     ),
     "estimators": ("SequenceTagger", "StructuralSVM"),

@@ -19,6 +19,7 @@ __all__ = [
     "ModelFormatError",
     "NotCompatibleError",
     "NothingLearnedError",
+    "ScalingWarning",
     "StructureError",
 ]
 
@@ -94,6 +95,10 @@ class NotCompatibleError(MaxMarginError, ValueError):
 
 class CheckpointWarning(UserWarning):
     """A checkpoint could not be written; training went on without it."""
+
+
+class ScalingWarning(UserWarning):
+    """Columns of the features are of quite another size than the rest, which slows training."""
 
 
 def __getattr__(name: str) -> Any:

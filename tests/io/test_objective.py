@@ -35,7 +35,7 @@ def test_the_form(content):
     assert options["slack"] == "quadratic"
     assert options["schedule"] == "auto"
     assert objective == {
-        "version": 1, "C": 0.5, "C_scale": "sum", "gap": 0.1, "max_passes": 1000,
+        "version": 2, "C": 0.5, "C_scale": "sum", "gap": 0.1, "max_passes": None,
         "time_limit": None, "dtype": "float32",
         "solver": {"name": "sdm", "named": False},
         "slack": "quadratic", "rescale": "margin",
@@ -43,6 +43,16 @@ def test_the_form(content):
         "loss": {"pairs": [[0, 1, 2.0]]}, "labels": False, "allowed": None,
     }  # fmt: skip
     objective["solver"]["options"] = options
+
+
+@pytest.mark.parametrize("max_passes", [None, 77])
+def test_the_limit_comes_back(tmp_path, max_passes):
+    SequenceTagger(max_passes=max_passes).fit(X, Y).save(tmp_path / "m")
+    objective = read_container(tmp_path / "m").meta["objective"]
+    assert objective["max_passes"] == max_passes
+    # Files with a number can be read by versions that know no other limit.
+    assert objective["version"] == (2 if max_passes is None else 1)
+    assert SequenceTagger.load(tmp_path / "m").max_passes == max_passes
 
 
 def written(path, content, place, value, arrays=None):
@@ -79,6 +89,7 @@ WRONG = {
     ("certificate", "C"): [*BAD_NUMBERS, None],
     ("certificate", "n_examples"): [*BAD_NUMBERS, None, -1, 1.5],
     ("certificate", "approximate"): [None, 0, 1, "yes", HUGE],
+    ("certificate", "widened"): [*BAD_NUMBERS, None, -1, 1.5],
     ("training",): [None, 3, "x", []],
     ("training", "passes"): [*BAD_NUMBERS, -1, 1.5],
     ("training", "converged"): [None, 1, "yes"],
@@ -96,11 +107,11 @@ WRONG = {
     ("params", "warm_start"): ["x", 3],
     ("format",): [3, [], "x" * 1_000_000],
     ("objective",): [None, 3, [], {}],
-    ("objective", "version"): [..., 0, 2, HUGE, "1", True],
+    ("objective", "version"): [..., 0, 1, 3, HUGE, "2", True],  # 1 has a number of passes
     ("objective", "C"): [..., *BAD_NUMBERS, 0, None],
     ("objective", "C_scale"): [..., "both", None],
     ("objective", "gap"): [..., HUGE, -1.0, None],
-    ("objective", "max_passes"): [..., HUGE, 0, None],
+    ("objective", "max_passes"): [..., HUGE, 0, 1.5, "x"],
     ("objective", "time_limit"): [..., HUGE, 0.0, "x"],
     ("objective", "dtype"): [..., "float16", None],
     ("objective", "solver"): [..., None, "sdm", 3, {}],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from maxmargin import BCFW, LP, SAP, SDM, ExtraGradient, NSlack, OneSlack, Subgradient
 from maxmargin.errors import ConvergenceWarning, NothingLearnedError
 from maxmargin.regularizers import L1, L2, ElasticNet
-from maxmargin.solvers import SOLVERS, Certificate, driver, solve
+from maxmargin.solvers import SOLVERS, Certificate, run, solve
 from maxmargin.solvers.driver import require_learned
 from maxmargin.solvers.ending import (
     best_pass_reason,
@@ -160,16 +161,20 @@ def test_a_linear_program_without_time_proves_nothing(monkeypatch):
 # --- rounding ---
 
 
-def test_a_gap_that_rounding_forbids_is_not_claimed():
+def test_a_gap_that_rounding_forbids_is_not_claimed(monkeypatch):
+    """Without memory for 8-byte weights; with it: test_precision.py."""
     problem = case().problem()
-    found = solve(problem, SDM(), C=0.5, gap=1e-13, max_passes=5000, random_state=0, warn=False)
+    options = {"C": 0.5, "gap": 1e-13, "max_passes": 5000, "random_state": 0}
+    with monkeypatch.context() as small:
+        small.setattr("maxmargin.solvers.precision.available_bytes", lambda: 1000)
+        found = solve(problem, SDM(), **options, warn=False)
     assert 1e-13 < found.certificate.gap < 1e-6
     assert not found.converged
-    reason = 'rounding of float32 weights keeps the gap above 1e-13: use dtype="float64"'
-    assert found.stop_reason.startswith(reason)
-    exact = solve(
-        problem, SDM(), C=0.5, gap=1e-13, max_passes=5000, random_state=0, dtype="float64"
-    )
+    assert found.weights.dtype == np.float32
+    reason = r"rounding of float32 weights keeps the gap above 1e-13 \(8-byte weights would need "
+    reason += r"\S+ \w+, and only 1.0 kB are available\): use dtype=\"float64\""
+    assert re.match(reason, found.stop_reason), found.stop_reason
+    exact = solve(problem, SDM(), **options, dtype="float64")
     assert exact.converged
     assert exact.certificate.gap <= 1e-13
 
@@ -187,8 +192,8 @@ def test_the_certificate_is_of_the_weights_that_are_returned(solver):
 def test_training_goes_on_while_certificates_become_better(monkeypatch):
     """The passes believe a gap of 1e-3 at once; the certificate makes them go on until it is so."""
     loops = []
-    exact = driver._Run._exact_gap
-    loop = driver._Run.loop
+    exact = run.Run._exact_gap
+    loop = run.Run.loop
 
     def believes(self, step):
         return min(exact(self, step), 1e-4 * self.context.dual)
@@ -197,10 +202,10 @@ def test_training_goes_on_while_certificates_become_better(monkeypatch):
         loops.append(len(self.history))
         loop(self, *args)
 
-    monkeypatch.setattr(driver._Run, "_exact_gap", believes)
-    monkeypatch.setattr(driver._Run, "loop", count)
+    monkeypatch.setattr(run.Run, "_exact_gap", believes)
+    monkeypatch.setattr(run.Run, "loop", count)
     found = solve(case().problem(), SDM(), C=0.5, gap=1e-3, random_state=0)
-    assert len(loops) > driver.MAX_CONFIRMATIONS
+    assert len(loops) > run.MAX_CONFIRMATIONS
     assert found.converged
     assert found.certificate.gap <= 1e-3
     assert found.stop_reason == f"gap {found.certificate.gap:.3g} <= 0.001"

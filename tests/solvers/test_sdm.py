@@ -154,10 +154,16 @@ def test_passes_that_cannot_move_are_not_convergence(schedule, monkeypatch):
         def step(self, engine, state, context):
             return super().step(SimpleNamespace(exact_pass=lambda *_: stuck), state, context)
 
-    result = quietly(chain(), Stuck(schedule, kappa1=1000), C=1.0, gap=0.0, max_passes=100)
+    options = {"C": 1.0, "gap": 0.0, "max_passes": 100}
+    result = quietly(chain(), Stuck(schedule, kappa1=1000), **options, dtype="float64")
     assert not result.converged
-    assert result.stop_reason.startswith("no step raises the dual any more: rounding")
+    assert result.stop_reason == "no step raises the dual any more: rounding of float64 weights"
     assert result.n_passes == 5
+    # With 4-byte weights, 8-byte ones are tried before it gives up.
+    result = quietly(chain(), Stuck(schedule, kappa1=1000), **options)
+    assert result.certificate.widened == 5
+    assert result.n_passes == 10
+    assert result.stop_reason.startswith("no step raises the dual any more: rounding of float64")
 
 
 @pytest.mark.parametrize("schedule", ["paper", "basic"])

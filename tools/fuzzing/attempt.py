@@ -139,7 +139,9 @@ def _run(command: list[str]) -> Outcome:
             except Exception as error:  # main is to catch all of them
                 code = 1
                 print(f"{type(error).__name__}: {error}", file=sys.stderr)
-    texts = tuple(f"{w.category.__name__}: {w.message}" for w in warned)
+    # Values that were mutated may well be of quite another size than the rest, and that is said.
+    unexpected = [w for w in warned if w.category.__name__ != "ScalingWarning"]
+    texts = tuple(f"{w.category.__name__}: {w.message}" for w in unexpected)
     return Outcome(code, _text(out), _text(err), texts)
 
 

@@ -75,7 +75,12 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         "that it may use, or nothing",
     )
     group.add_argument(
-        "--max-passes", type=at_least(1), default=1000, metavar="N", help="most passes"
+        "--max-passes",
+        type=at_least(1),
+        default=None,
+        metavar="N",
+        help="most passes (default: as many as about half a minute of counted work is, and at "
+        "least 1000)",
     )
     group.add_argument(
         "--time-limit",
@@ -88,7 +93,8 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         "--dtype",
         choices=("float32", "float64"),
         default="float32",
-        help="type of the weights (default: float32)",
+        help="type of the weights (default: float32, and float64 from where rounding keeps the gap "
+        "above the one asked for)",
     )
     group.add_argument(
         "--seed", type=at_least(0, None), default=0, metavar="N", help="of the order of visits (0)"

@@ -48,7 +48,7 @@ def compare(
     score: Callable[[Any], float] | None = None,
     gap: float = 1e-3,
     time_limit: float | None = 60.0,
-    max_passes: int = 1000,
+    max_passes: int | None = None,
     seed: int | None = 0,
     dtype: str = "float32",
     n_jobs: int = 1,
@@ -82,8 +82,9 @@ def compare(
         A run stops when its relative duality gap is at most this.
     time_limit : float or None
         Seconds of training for each run.
-    max_passes : int
-        Passes of each run.
+    max_passes : int or None
+        Passes of each run; None: about half a minute of counted work, as for
+        `maxmargin.solvers.solve`.
     seed : int or None
         Of every run.
     dtype : {"float32", "float64"}

@@ -64,7 +64,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         C_scale: str,
         regularizer: Any,
         gap: float,
-        max_passes: int,
+        max_passes: int | None,
         time_limit: float | None,
         dtype: str,
         n_jobs: int | None,
@@ -236,12 +236,17 @@ class StructuralSVM(StructuralEstimator):
         None is `L2`.
     gap : float
         Training stops when the relative duality gap (primal - dual) / primal is this small.
-    max_passes : int
-        Most passes over the examples.
+    max_passes : int or None
+        Most passes over the examples. None: as many as about half a minute of work is, by count and
+        not by the clock, and at least 1000.
     time_limit : float or None
         Most seconds of training; the final certificate and callbacks come on top.
     dtype : {"float32", "float64"}
-        Type of the weights. Structures written in Python always train in float64.
+        Type of the weights. Structures written in Python always train in float64. Where rounding
+        of float32 weights keeps the gap above the one asked for (a large C, features of very
+        different sizes), training goes on in float64 by itself: ``weights_`` are then float64,
+        because the certificate is of them, and ``certificate_.widened`` and ``stop_reason_`` say
+        so.
     n_jobs : int or None
         Threads for passes at a fixed w, for certificates and for prediction, as scikit-learn
         counts them (None is 1, -1 all processors). The result does not depend on it. Structures
@@ -318,7 +323,7 @@ class StructuralSVM(StructuralEstimator):
         C_scale: str = "sum",
         regularizer: Any = None,
         gap: float = 0.01,
-        max_passes: int = 1000,
+        max_passes: int | None = None,
         time_limit: float | None = None,
         dtype: str = "float32",
         n_jobs: int | None = None,

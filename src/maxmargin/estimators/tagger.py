@@ -136,7 +136,7 @@ class SequenceTagger(StructuralEstimator):
         solver: Any = "sdm",
         regularizer: Any = None,
         gap: float = 0.01,
-        max_passes: int = 1000,
+        max_passes: int | None = None,
         time_limit: float | None = None,
         dtype: str = "float32",
         n_jobs: int | None = None,
@@ -575,6 +575,7 @@ def _certificate(given: dict[str, Any]) -> Certificate:
         C=float(given.get("C", math.nan)),
         n_examples=given.get("n_examples", 0),
         approximate=given.get("approximate", False),
+        widened=given.get("widened"),
     )
 
 

@@ -40,6 +40,8 @@ def check_meta(meta: dict[str, Any]) -> None:
             require_number(certificate[name], f"{name} of the certificate")
     if "n_examples" in certificate:
         require_integer(certificate["n_examples"], "n_examples of the certificate", 0)
+    if "widened" in certificate:
+        require_integer(certificate["widened"], "widened of the certificate", 0)
     if "approximate" in certificate:
         require_choice(certificate["approximate"], "approximate of the certificate", (False, True))
     training = require_dict(meta.get("training", {}), "training")
@@ -72,6 +74,8 @@ def _check_objective(objective: dict[str, Any], n_labels: int) -> None:
         )
     for name in ("C", "C_scale", "gap", "max_passes", "time_limit", "dtype"):
         _PARAMS[name](objective[name], f"{name} of the objective")
+    if version == 1:  # which knew no other limit
+        _count(objective["max_passes"], "max_passes of the objective")
     for name in ("solver", "regularizer"):
         value = objective[name]
         if name == "regularizer" and value in (None, "l2"):
@@ -169,7 +173,7 @@ _PARAMS: dict[str, Any] = {
     "C": _positive,
     "C_scale": _one_of("sum", "mean"),
     "gap": _not_negative,
-    "max_passes": _count,
+    "max_passes": _count_or_none,
     "time_limit": _positive_or_none,
     "dtype": _one_of("float32", "float64"),
     "n_jobs": _any_integer_or_none,

@@ -15,7 +15,8 @@ In the header of a model file, ``objective`` is::
      "regularizer": {"name": "ElasticNet", "options": {"rho1": 0.5, "rho2": 0.5}},
      "loss": "hamming", "labels": false, "allowed": null}
 
-``named`` says that the solver was given by its name. A regulariser of null is `L2`. ``labels`` says
+A ``max_passes`` of null, the limit on work, makes it version 2. ``named`` says that the solver was
+given by its name. A regulariser of null is `L2`. ``labels`` says
 whether the labels were given, which then are the classes of the model. A loss that is not "hamming"
 is ``{"pairs": [[truth, label, cost], ...]}`` with places in the classes, or "matrix", which is the
 array ``loss_costs``; an ``allowed`` of "matrix" is the array ``mask_transition``. A solver, a
@@ -48,8 +49,8 @@ __all__ = [
     "restore_objective",
 ]
 
-#: Version of what a header says of the objective.
-VERSION = 1
+#: Version of what a header says of the objective, at most.
+VERSION = 2
 #: The parameters of an estimator that say what is minimised, and how far.
 OBJECTIVE = (
     *("C", "C_scale", "gap", "max_passes", "time_limit", "dtype"),
@@ -97,13 +98,15 @@ def describe_objective(
     arrays : dict
         What the header refers to.
     """
-    described: dict[str, Any] = {"version": VERSION}
-    defaults = {"C": 0.1, "C_scale": "sum", "gap": 0.01, "max_passes": 1000, "time_limit": None}
+    described: dict[str, Any] = {"version": 1}
+    defaults = {"C": 0.1, "C_scale": "sum", "gap": 0.01, "max_passes": None, "time_limit": None}
     for name, default in (defaults | {"dtype": "float32"}).items():
         value = plain_value(params.get(name, default))
         if value is NotImplemented:
             raise TypeError(f"{name} is {params[name]!r}, which a model file cannot hold")
         described[name] = value
+    if described["max_passes"] is None:
+        described["version"] = 2  # which version 1 did not know
     described |= _describe_solver(params.get("solver", "sdm"))
     described["regularizer"] = _describe_regularizer(params.get("regularizer"))
     described["labels"] = params.get("labels") is not None

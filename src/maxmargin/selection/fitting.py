@@ -35,7 +35,7 @@ class FitOptions:
     solver: Any = "sdm"
     regularizer: Any = None
     gap: float = 0.01
-    max_passes: int = 1000
+    max_passes: int | None = None
     time_limit: float | None = None
     dtype: str = "float32"
     threads: int = 1
@@ -176,5 +176,10 @@ def fit(
         # The dual of the end is a lower bound of every primal, also of these earlier weights.
         primal = result.engine.primal_of(outcome.weights, options.threads)
         dual = result.certificate.dual
-        outcome.certificate = make_certificate(result.engine, primal, dual, problem.n_examples)
+        widened = result.certificate.widened
+        if outcome.weights.dtype != result.weights.dtype:  # the best pass came before that
+            widened = None
+        outcome.certificate = make_certificate(
+            result.engine, primal, dual, problem.n_examples, widened=widened
+        )
     return outcome

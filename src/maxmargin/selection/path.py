@@ -91,7 +91,10 @@ class PathPoint:
     places : int64 array of shape (n_nonzero,)
         Where in the native array the weights are that are not zero.
     values : array of shape (n_nonzero,)
-        These weights.
+        These weights. They are of float64 from the point on at which rounding of float32 weights
+        kept training from the gap asked for.
+    n_weights : int
+        Length of the native array; 0: that of the path.
     """
 
     l1_ratio: float
@@ -106,6 +109,7 @@ class PathPoint:
     oracle_calls: int
     places: NDArray[np.int64] = field(repr=False)
     values: NDArray[Any] = field(repr=False)
+    n_weights: int = 0
 
     @property
     def token_accuracy(self) -> float | None:
@@ -139,7 +143,7 @@ class Path:
     points : list of PathPoint
         The models; their weights are kept without the zeros.
     n_weights : int
-        Length of the native array of weights.
+        Length of the native array of weights, of the last point.
     dtype : numpy.dtype
         Its type.
     """
@@ -169,8 +173,10 @@ class Path:
         array of shape (n_weights,)
             As native code takes them: all of them, aligned.
         """
-        weights = aligned_zeros(self.n_weights, self.dtype)
-        weights[self.points[k].places] = self.points[k].values
+        point = self.points[k]
+        # Rows of 4-byte and of 8-byte weights are padded differently.
+        weights = aligned_zeros(point.n_weights or self.n_weights, point.values.dtype)
+        weights[point.places] = point.values
         return weights
 
     def choose(self, max_loss: float = 0.01) -> int:
@@ -286,6 +292,7 @@ def regularization_path(
             oracle_calls=result.history[-1].oracle_calls if len(result.history) else 0,
             places=places,
             values=weights[places],
+            n_weights=weights.size,
         )
         made.append(point)
         if on_point is not None:

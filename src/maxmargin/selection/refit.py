@@ -76,7 +76,11 @@ def debias(
         raise ValueError(f'keep is {keep!r}; expected "features" or "weights"')
     if keep == "weights":
         own = dataclasses.replace(
-            options, regularizer=Selected(outcome.weights), checkpoint=None, resume=False
+            options,
+            regularizer=Selected(outcome.weights),
+            dtype=str(outcome.weights.dtype),  # whose layout it has
+            checkpoint=None,
+            resume=False,
         )
         problem = chain.encoded_problem(data.batch, data.codes, sample_weight=sample_weight)
         C = outcome.C if C is None else C

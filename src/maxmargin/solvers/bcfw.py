@@ -59,6 +59,13 @@ class AveragedEngine(DualMachine):
             self._averaged = aligned_array(last.size, last.dtype == np.float32)
         self._averaged[:] = self.average()
 
+    def widen(self) -> None:
+        """Go on with 8-byte weights, also of the average."""
+        super().widen()
+        if self._averaged is not None:
+            self._averaged = None
+            self.take_average()
+
     def start_average(self) -> None:
         """Begin to average anew."""
         self._averaged = None

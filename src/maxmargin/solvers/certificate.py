@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-__all__ = ["Certificate", "gap_scale", "relative_gap"]
+__all__ = ["Certificate", "gap_scale", "relative_gap", "widened_reason"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,10 @@ class Certificate:
         where nobody can tell which example it was); None if there is none. Outputs that are known
         count in the primal, but there may be others that argmax misses: the primal is then a bound
         from below, and the gap says nothing. Such a training has not converged.
+    widened : int or None
+        The pass after which training with float32 weights went on with float64 ones, because
+        rounding kept the gap above the one asked for; 0: on the engine of an earlier training that
+        did. The weights of this certificate are then of float64. None: nothing of the kind.
     """
 
     primal: float
@@ -47,6 +51,7 @@ class Certificate:
     n_examples: int
     approximate: bool = False
     missed: int | None = None
+    widened: int | None = None
 
     #: `missed` where the example is not known.
     UNKNOWN: ClassVar[int] = -1
@@ -80,7 +85,21 @@ class Certificate:
             f"primal {self.primal:.6g}, dual {self.dual:.6g}: "
             f"within {100 * self.gap:.3g} % of the optimum (C = {self.C:g})"
             + (", with an approximate oracle" if self.approximate else "")
+            + (f"; {went_on}" if (went_on := widened_reason(self.widened)) else "")
         )
+
+
+def widened_reason(widened: int | None) -> str:
+    """Say when 8-byte weights took the place of 4-byte ones; empty if they did not.
+
+    >>> widened_reason(57), widened_reason(0), widened_reason(None)
+    ('went on in 8-byte arithmetic after pass 57', 'in 8-byte arithmetic from the start', '')
+    """
+    if widened is None:
+        return ""
+    if widened == 0:  # on the engine of an earlier training
+        return "in 8-byte arithmetic from the start"
+    return f"went on in 8-byte arithmetic after pass {widened}"
 
 
 def gap_scale(primal: float, dual: float) -> float:

@@ -114,11 +114,29 @@ def load_checkpoint(
             raise ModelFormatError(
                 f"{name} is a checkpoint of another run: {key} is {there} there and {here} here"
             )
+    _check_widened(run, name)
+    if run.widened is not None and machine.widens:
+        require_memory("a run that went on with 8-byte weights", 3 * 8 * int(machine.weights.size))
+        machine.widen()
     try:
         machine.restore(arrays)
     except ValueError as error:
         raise ModelFormatError(f"{name}: {error}") from error
     return run
+
+
+def _check_widened(run: RunState, name: str) -> None:
+    """Refuse what cannot be the pass after which the weights became 8-byte ones."""
+    widened = run.widened
+    if widened is None:
+        return
+    passes = len(run.history) if isinstance(run.history, list) else 0
+    whole = isinstance(widened, int) and not isinstance(widened, bool)
+    if not whole or not 0 <= widened <= passes:
+        raise ModelFormatError(
+            f"{name}: the state of the run is damaged: it went on with 8-byte weights after pass "
+            f"{_cut(str(widened))}, and has {passes} passes"
+        )
 
 
 def _read_members(path: str | os.PathLike[str], name: str) -> dict[str, NDArray[Any]]:

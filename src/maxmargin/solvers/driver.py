@@ -1,22 +1,20 @@
 """The one driver of all solvers.
 
 A solver makes passes; the driver decides whether there is another one. It owns the clock, the gap
-tolerance, the history, callbacks, progress on standard error, checkpoints, Ctrl-C and the final
-certificate.
+tolerance, the history, callbacks, progress on standard error, checkpoints, Ctrl-C, the size of the
+weights and the final certificate. The passes between two certificates are `maxmargin.solvers.run`.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import sys
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -31,23 +29,25 @@ from maxmargin.errors import (
 from maxmargin.io.atomic import check_target
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers.base import Solver
-from maxmargin.solvers.certificate import Certificate, gap_scale, relative_gap
+from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
 from maxmargin.solvers.ending import (
-    INTERRUPTED,
     ending,
     not_reached,
     nothing_learned,
     rounding_reason,
     was_interrupted,
 )
-from maxmargin.solvers.history import History, PassRecord
+from maxmargin.solvers.history import History
 from maxmargin.solvers.interrupts import HeldInterrupt
+from maxmargin.solvers.limits import PassLimit
 from maxmargin.solvers.machine import Machine
+from maxmargin.solvers.observers import Callback, PassObserver
 from maxmargin.solvers.ownership import one_at_a_time
 from maxmargin.solvers.refusals import check_compatible
-from maxmargin.solvers.state import RunState, check_stored
-from maxmargin.solvers.steps import Context, Step
+from maxmargin.solvers.registry import SOLVERS
+from maxmargin.solvers.run import Run
+from maxmargin.solvers.steps import Context
 
 __all__ = [
     "Callback",
@@ -60,43 +60,6 @@ __all__ = [
     "solve",
 ]
 
-#: Called after each pass with its record; a true answer ends the training.
-Callback = Callable[[PassRecord], object]
-
-
-@runtime_checkable
-class PassObserver(Protocol):
-    """A callback that is also told when a pass begins, and that may look at the machine.
-
-    It must not change the machine. What it needs of the weights it copies (`copy_weights`): the
-    next pass goes on in the same memory.
-    """
-
-    def begin_pass(self, machine: Machine) -> None:
-        """Take note that a pass begins."""
-
-    def end_pass(self, record: PassRecord, machine: Machine) -> object:
-        """Take note of a finished pass; a true answer ends the training.
-
-        A pass that Ctrl-C cut short has no record and does not come here.
-        """
-
-
-#: Counting non-zeros of more weights than this would cost a noticeable share of a pass.
-COUNTED_WEIGHTS = 1_000_000
-
-#: A certificate may exceed the tolerance by rounding of the weights. Training goes on while the
-#: certificates become better. It ends after so many in a row, and this share of all passes, that
-#: brought none that is.
-#: (With a cost-to-move of β the gap is met at a w that lags behind; then as often as needed.)
-MAX_CONFIRMATIONS = 3
-NO_BETTER = 0.1
-#: A certificate is better if its gap is below this share of the best one.
-BETTER = 0.9
-#: Training ends after so many passes in a row that a solver calls stuck.
-MAX_STUCK = 5
-
-
 @dataclass
 class SolveResult:
     """What training gives back.
@@ -104,7 +67,8 @@ class SolveResult:
     Attributes
     ----------
     weights : ndarray, or KernelWeights of a problem with a kernel
-        The weights in the engine's layout, rebuilt from the multipliers.
+        The weights in the engine's layout, rebuilt from the multipliers. They are of the type asked
+        for, or of float64 where that was not enough (`Certificate.widened`).
     certificate : Certificate
         Primal, dual and gap of these weights.
     history : History
@@ -143,7 +107,7 @@ def solve(
     dtype: str = "float32",
     regularizer: Regularizer | str | None = None,
     gap: float = 0.01,
-    max_passes: int = 1000,
+    max_passes: int | None = None,
     time_limit: float | None = None,
     n_jobs: int = 1,
     verbose: int = 0,
@@ -166,13 +130,16 @@ def solve(
     C : float
         The C of Ω(w) + C Σ ξ_i.
     dtype : {"float32", "float64"}
-        Size of the weights during training; multipliers and certificates are 8-byte.
+        Size of the weights during training; multipliers and certificates are 8-byte. Where rounding
+        of float32 weights keeps the gap above the one asked for, training goes on with float64 ones
+        by itself, and float64 weights are returned: the certificate is of them.
     regularizer : Regularizer, "l2" or None
         Ω: `L2` (None too), `ElasticNet`, or what else the solver can do.
     gap : float
         Stop when the relative duality gap is at most this.
-    max_passes : int
-        Stop after so many passes.
+    max_passes : int or None
+        Stop after so many passes. None: after about half a minute of counted work, and after no
+        fewer than 1000 passes (`maxmargin.solvers.limits`).
     time_limit : float or None
         Stop after so many seconds of training, whatever they were spent on (the search for a step
         size and the linear programs of hard margins included); the pass under way is cut short.
@@ -223,7 +190,7 @@ def solve(
     """
     C = check_number("C", C, above=0.0)
     gap = check_number("gap", gap, least=0.0)
-    max_passes = check_whole("max_passes", max_passes, 1)
+    limit = PassLimit(None if max_passes is None else check_whole("max_passes", max_passes, 1))
     n_jobs = check_whole("n_jobs", n_jobs, 1)
     if time_limit is not None:
         time_limit = check_number("time_limit", time_limit, above=0.0)
@@ -247,27 +214,27 @@ def solve(
         n_examples=problem.n_examples,
         rng=np.random.default_rng(_seed(random_state)),
         threads=n_jobs,
-        # What passes find below the rounding of the weights does not mean much: then it is the
-        # certificate's turn, which also makes the weights anew.
-        gap=max(gap, 0.5 * float(np.finfo(machine.weights.dtype).eps)),
         slow_oracle=problem.slow_oracle,
         warm=engine is not None,
         dual=machine.dual(),
     )
-    run = _Run(
+    run = Run(
         machine,
         solver,
         context,
         callbacks=list(callbacks or ()),
         verbose=verbose,
+        asked=gap,
+        limit=limit,
         time_limit=time_limit,
     )
     run.seconds = time.perf_counter() - begin
+    made_as, n_weights = machine.made_as
     identity = {
         "n_examples": problem.n_examples,
-        "n_weights": int(machine.weights.size),
+        "n_weights": n_weights,
         "C": C,
-        "dtype": str(machine.weights.dtype),
+        "dtype": made_as,
         "solver": f"{solver.name}: {solver}",
         "regularizer": str(regularizer),
         "linear_term": _array_hash(problem.linear_term),
@@ -303,9 +270,8 @@ def solve(
                     stacklevel=2,
                 )
 
-    smallest, idle, reached = math.inf, 0, 0
     while True:
-        run.loop(max_passes, save, checkpoint_seconds)
+        run.loop(save, checkpoint_seconds)
         # Before the certificate, which replaces the weights by rebuilt ones: a resumed run must
         # find exactly what an uninterrupted one would have had.
         with HeldInterrupt() as held:  # a model without its certificate is none
@@ -313,29 +279,25 @@ def solve(
             primal, dual = machine.certify(n_jobs)
         if held.came and not run.interrupted:
             run.interrupt()
-        certificate = make_certificate(machine, primal, dual, problem.n_examples)
+        certificate = make_certificate(
+            machine, primal, dual, problem.n_examples, widened=run.widened
+        )
         given_up = run.own or run.interrupted or certificate.missed is not None
         if certificate.gap <= gap or not run.by_gap or given_up:
             break
         # The last pass found the gap small enough; the certificate says that it is not.
-        if len(run.history) >= max_passes:
-            run.cause = f"max_passes = {max_passes}"
+        if not run.refuse(certificate.gap, dual):
+            if not run.cause:
+                run.cause = rounding_reason(str(machine.weights.dtype), gap, run.no_room)
             break
-        n_passes, idle = len(run.history), idle + 1
-        if certificate.gap < BETTER * smallest:
-            idle, reached = 0, n_passes
-        smallest = min(smallest, certificate.gap)
-        exhausted = idle >= MAX_CONFIRMATIONS and n_passes - reached >= NO_BETTER * n_passes
-        if exhausted and solver.nu == 0:
-            run.cause = rounding_reason(str(machine.weights.dtype), gap)
-            break
-        run.continue_from(dual)
-    converged, reason = ending(certificate, gap, cause=run.cause, own=run.own)
+    converged, reason = ending(
+        certificate, gap, cause=run.cause, own=run.own, widened=run.widened
+    )
     if warn and not converged and (certificate.missed is not None or not run.interrupted):
         from maxmargin.errors import ConvergenceWarning
 
         warnings.warn(
-            not_reached(certificate, reason, gap),
+            not_reached(certificate, reason, gap, SOLVERS),
             ConvergenceWarning,
             stacklevel=3,  # one_at_a_time stands between
         )
@@ -352,7 +314,12 @@ def solve(
 
 
 def make_certificate(
-    machine: Machine, primal: float, dual: float, n_examples: int
+    machine: Machine,
+    primal: float,
+    dual: float,
+    n_examples: int,
+    *,
+    widened: int | None = None,
 ) -> Certificate:
     """Return a certificate of what a machine has just computed from scratch.
 
@@ -364,6 +331,8 @@ def make_certificate(
         From `Machine.certify`, or the primal from `Machine.primal_of`.
     n_examples : int
         Number of examples.
+    widened : int or None
+        The pass after which 8-byte weights took the place of 4-byte ones.
 
     Returns
     -------
@@ -374,7 +343,7 @@ def make_certificate(
     approximate = machine.oracle_error_bound > 1e-6 * max(average, 1e-12)
     missed = _missed(machine, primal, dual)
     return Certificate(
-        primal, dual, machine.C, n_examples, approximate or missed is not None, missed
+        primal, dual, machine.C, n_examples, approximate or missed is not None, missed, widened
     )
 
 
@@ -446,205 +415,6 @@ def model_weights(problem: Problem, machine: Machine) -> Any:
     """
     own = getattr(problem, "model_weights", None)
     return copy_weights(machine) if own is None else own(machine)
-
-
-class _Run:
-    """One training run between its first and last pass."""
-
-    def __init__(
-        self,
-        machine: Machine,
-        solver: Solver,
-        context: Context,
-        *,
-        callbacks: list[Callback | PassObserver],
-        verbose: int,
-        time_limit: float | None,
-    ) -> None:
-        self.machine, self.solver, self.context = machine, solver, context
-        self.callbacks, self.verbose, self.time_limit = callbacks, verbose, time_limit
-        self.solver_state = solver.init(context)
-        self.history = History()
-        self.seconds = 0.0
-        self.oracle_calls = 0
-        self.by_gap = False  # stopped because a pass at one w found the gap small enough
-        self.own = ""  # the solver's own criterion, once it holds
-        self.cause = ""  # what ended the passes otherwise
-        self.stuck = 0  # passes in a row that could not move
-
-    def state(self) -> RunState:
-        return RunState(
-            solver=dict(self.solver_state),
-            rng=dict(self.context.rng.bit_generator.state),
-            dual=self.context.dual,
-            seconds=self.seconds,
-            oracle_calls=self.oracle_calls,
-            history=self.history.to_dicts(),
-        )
-
-    def restore(self, state: RunState) -> None:
-        self.solver.check_state(state.solver, self.machine, self.context)
-        check_stored("seconds", state.seconds, 0.0)
-        check_stored("oracle_calls", state.oracle_calls, 0)
-        dual, counted = float(state.dual), self.machine.dual()
-        # (With a cost-to-move of β the one counted from passes lags behind.)
-        wrong = not abs(dual - counted) <= 0.01 * max(abs(counted), 1e-6)
-        if not math.isfinite(dual) or (wrong and self.solver.nu == 0):
-            raise ValueError(f"the dual is {dual:g} there, and {counted:g} by what else is there")
-        self.solver_state = state.solver
-        self.context.rng.bit_generator.state = state.rng
-        self.context.dual = dual
-        self.seconds = float(state.seconds)
-        self.oracle_calls = state.oracle_calls
-        self.history = History.from_dicts(state.history)
-
-    def continue_from(self, dual: float) -> None:
-        """Continue, with the dual of a certificate that was not good enough after all."""
-        self.by_gap = False
-        self.context.dual = dual
-
-    def loop(self, max_passes: int, save: Callable[[], None], save_seconds: float) -> None:
-        saved = time.perf_counter()
-        while not (self.by_gap or self.own or self.cause):
-            if len(self.history) >= max_passes:
-                self.cause = f"max_passes = {max_passes}"
-                return
-            if self.time_limit is not None:
-                left = self.time_limit - self.seconds
-                # The first pass always begins, however long it took to set things up: a history is
-                # never empty.
-                self.context.seconds_left = max(left, 1e-9)
-                if left <= 0 and len(self.history):
-                    self.cause = f"time_limit = {self.time_limit:g} s"
-                    return
-            for callback in self.callbacks:
-                if isinstance(callback, PassObserver):
-                    callback.begin_pass(self.machine)
-            try:
-                record = self._pass()
-                if time.perf_counter() - saved > save_seconds:
-                    save()
-                    saved = time.perf_counter()
-                if self._ask_callbacks(record):
-                    return
-            except KeyboardInterrupt:
-                # The machine ended the pass in a consistent state; what it has is a good model. The
-                # gain may not have been counted: a run resumed from here must know the true dual.
-                self.context.dual = self.machine.dual()
-                self.interrupt()
-                return
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether somebody pressed Ctrl-C."""
-        return self.cause == INTERRUPTED
-
-    def interrupt(self) -> None:
-        """Take note that somebody pressed Ctrl-C."""
-        self.cause = INTERRUPTED
-        print("maxmargin: interrupted; finishing with the model so far", file=sys.stderr)
-
-    def _pass(self) -> PassRecord:
-        begin = time.perf_counter()
-        step = self.solver.step(self.machine, self.solver_state, self.context)
-        exact = self._exact_gap(step)
-        self.seconds += time.perf_counter() - begin
-        return self._digest(step, exact)
-
-    def _exact_gap(self, step: Step) -> float:
-        """P - D at the present w, if the pass knows it or comes close to the tolerance."""
-        result = step.result
-        if result.interrupted:
-            return math.nan
-        dual = self.context.dual + result.gain
-        allowed = self.context.gap * gap_scale(dual + result.gap, dual)
-        if step.kind == "exact" and result.gap <= allowed:
-            # The blocks' gaps were summed while w moved: confirm them at one w.
-            primal = self.machine.objective(self.context.threads)
-            self.oracle_calls += self.context.n_examples
-            return primal - dual
-        return step.exact_gap
-
-    def _digest(self, step: Step, exact: float) -> PassRecord:
-        """Record a pass and see whether it was the last."""
-        result, context = step.result, self.context
-        context.dual += result.gain
-        self.oracle_calls += result.oracle_calls
-        hard = self.solver.slack == "hard"  # whose primal is infinite for a while
-        known = math.isfinite(result.gap) or result.interrupted or (hard and result.gap == math.inf)
-        if not (math.isfinite(context.dual) and known):
-            raise FloatingPointError(
-                f"the objective is not finite after pass {len(self.history) + 1} "
-                f"(dual {context.dual}, gap {result.gap}). Features of very large size? "
-                'Scale them, or use dtype="float64"'
-            )
-        primal = context.dual + exact
-        record = PassRecord(
-            n_pass=len(self.history) + 1,
-            kind=step.kind,
-            seconds=self.seconds,
-            oracle_calls=self.oracle_calls,
-            primal=primal,
-            dual=context.dual,
-            gap=relative_gap(primal, context.dual),
-            gap_estimate=relative_gap(context.dual + result.gap, context.dual)
-            if step.kind != "cached"
-            else math.nan,
-            planes=self.machine.size()["planes"],
-            nonzeros=self._nonzeros(),
-        )
-        self.history.append(record)
-        self._report(record)
-        begin = time.perf_counter()
-        left = None if self.time_limit is None else self.time_limit - self.seconds
-        self.machine.after_pass(record, left)
-        self.seconds += time.perf_counter() - begin
-        self.by_gap = record.gap <= context.gap
-        if step.finished:
-            self.own = step.reason
-        self.stuck = self.stuck + 1 if step.stuck else 0
-        if self.stuck >= MAX_STUCK and not (self.by_gap or self.own):
-            self.cause = f"no step raises the dual any more: rounding of {self._dtype} weights"
-        return record
-
-    @property
-    def _dtype(self) -> str:
-        return str(self.machine.weights.dtype)
-
-    def _ask_callbacks(self, record: PassRecord) -> bool:
-        """Tell the callbacks of a pass; true if one of them wants to stop."""
-        # Every callback sees every pass, whatever the others answer.
-        answers = [
-            callback.end_pass(record, self.machine)
-            if isinstance(callback, PassObserver)
-            else callback(record)
-            for callback in self.callbacks
-        ]
-        if any(answers) and not (self.by_gap or self.own or self.cause):
-            self.cause = "stopped by a callback"
-        return bool(any(answers))
-
-    def mark_final(self, primal: float, dual: float) -> None:
-        """Put the certified numbers into the last record."""
-        if len(self.history) == 0:
-            return
-        last = asdict(self.history[-1])
-        last.update(primal=primal, dual=dual, gap=relative_gap(primal, dual))
-        last["nonzeros"] = int(np.count_nonzero(self.machine.weights))
-        self.history = History([*self.history[:-1], PassRecord(**last)])
-
-    def _nonzeros(self) -> int:
-        weights = self.machine.weights
-        return int(np.count_nonzero(weights)) if weights.size <= COUNTED_WEIGHTS else -1
-
-    def _report(self, record: PassRecord) -> None:
-        if self.verbose >= 2 or (self.verbose == 1 and record.kind == "collect"):
-            known = f"{100 * record.gap:8.3f} %" if math.isfinite(record.gap) else " " * 10
-            print(
-                f"pass {record.n_pass:4d} {record.kind:8s} {record.seconds:8.2f} s  "
-                f"dual {record.dual:14.6g}  gap {known}  planes {record.planes}",
-                file=sys.stderr,
-            )
 
 
 def _seed(random_state: Any) -> Any:

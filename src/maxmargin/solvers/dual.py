@@ -59,6 +59,7 @@ class DualMachine(Engine):
             rescale=rescale,
         )
         self.problem = problem
+        self.made_as = (str(self.weights.dtype), int(self.weights.size))
         self.take_linear_term()
 
     def take_linear_term(self) -> None:
@@ -68,9 +69,24 @@ class DualMachine(Engine):
             if self.fixed is not None:
                 self.set_fixed(None)
             return
+        if self.widened and term.size == self.made_as[1]:  # in the layout of the 4-byte weights
+            term = self.widened_array(np.array(term, dtype=np.float64))
         narrowed = np.array(term, dtype=self.weights.dtype)
         if not np.array_equal(narrowed, self.fixed):  # the same again would change u by rounding
             self.set_fixed(narrowed)
+
+    @property
+    def widens(self) -> bool:
+        """Whether `widen` can put 8-byte weights in the place of 4-byte ones.
+
+        With a cost-to-move of β, w lags behind its multipliers; that is no rounding.
+        """
+        return super().weights.dtype == np.float32 and self.nu == 0
+
+    def widen(self) -> None:
+        """Go on with 8-byte weights from the same multipliers."""
+        super().widen()
+        self.take_linear_term()  # which was narrowed
 
     def after_pass(self, record: PassRecord, seconds: float | None) -> None:
         """Raise a `NotSeparableError` if hard margins were asked for and no w has them."""

@@ -7,10 +7,10 @@ a pass believed on the way; so the figure in a reason is the figure of the certi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Container
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.certificate import Certificate, widened_reason
 
 __all__ = [
     "INTERRUPTED",
@@ -21,6 +21,7 @@ __all__ = [
     "not_reached",
     "nothing_learned",
     "rounding_reason",
+    "stuck_reason",
     "was_interrupted",
 ]
 
@@ -35,7 +36,14 @@ class Ending(NamedTuple):
     reason: str
 
 
-def ending(certificate: Certificate, asked: float, *, cause: str = "", own: str = "") -> Ending:
+def ending(
+    certificate: Certificate,
+    asked: float,
+    *,
+    cause: str = "",
+    own: str = "",
+    widened: int | None = None,
+) -> Ending:
     """Judge the end of a training.
 
     Parameters
@@ -48,20 +56,24 @@ def ending(certificate: Certificate, asked: float, *, cause: str = "", own: str 
         What ended the loop of passes from outside (a limit, a callback, Ctrl-C); empty: nothing.
     own : str
         The solver's own criterion, in words, if it holds; else empty.
+    widened : int or None
+        The pass after which 8-byte weights took the place of 4-byte ones, if they did.
 
     Returns
     -------
     Ending
-        The reason names what ended the passes, the gap if it was reached, and the solver's own
-        criterion if it holds.
+        The reason names what ended the passes, the gap if it was reached, the solver's own
+        criterion if it holds, and the change to 8-byte weights.
     """
+    went_on = widened_reason(widened)
     if certificate.missed is not None:  # whatever the gap says, nothing is proven
         would = own or (f"gap {certificate.gap:.3g}" if certificate.gap <= asked else "")
         but = f"{would}, but argmax missed a better output" if would else ""
-        return Ending(False, "; ".join(filter(None, (cause, but or "argmax missed an output"))))
+        why = (cause, but or "argmax missed an output", went_on)
+        return Ending(False, "; ".join(filter(None, why)))
     within = certificate.gap <= asked
     reached = f"gap {certificate.gap:.3g} <= {asked:g}" if within else ""
-    return Ending(within or bool(own), "; ".join(filter(None, (cause, reached, own))))
+    return Ending(within or bool(own), "; ".join(filter(None, (cause, reached, own, went_on))))
 
 
 def was_interrupted(reason: str) -> bool:
@@ -69,10 +81,26 @@ def was_interrupted(reason: str) -> bool:
     return reason.split(";", maxsplit=1)[0] == INTERRUPTED
 
 
-def rounding_reason(dtype: str, asked: float) -> str:
-    """Say why training cannot come closer to the optimum."""
+def rounding_reason(dtype: str, asked: float, no_room: str = "") -> str:
+    """Say why training cannot come closer to the optimum.
+
+    Parameters
+    ----------
+    dtype : str
+        Type of the weights.
+    asked : float
+        The relative gap asked for.
+    no_room : str
+        Why there were no 8-byte weights in the place of 4-byte ones, if there was a reason.
+    """
     better = 'use dtype="float64", or ask for less' if dtype == "float32" else "ask for less"
-    return f"rounding of {dtype} weights keeps the gap above {asked:g}: {better}"
+    why = f" ({no_room})" if no_room else ""
+    return f"rounding of {dtype} weights keeps the gap above {asked:g}{why}: {better}"
+
+
+def stuck_reason(dtype: str) -> str:
+    """Say why no pass moves anything any more."""
+    return f"no step raises the dual any more: rounding of {dtype} weights"
 
 
 def best_pass_reason(best_pass: int, n_passes: int, reason: str) -> str:
@@ -124,15 +152,39 @@ def certificate_line(certificate: Certificate, passes: int, reason: str, asked: 
     )
 
 
-def not_reached(certificate: Certificate, reason: str, asked: float) -> str:
-    """Return the warning about a training that did not converge."""
+def not_reached(
+    certificate: Certificate, reason: str, asked: float, solvers: Container[str] = ()
+) -> str:
+    """Return the warning about a training that did not converge.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of the weights that are returned.
+    reason : str
+        Why training ended.
+    asked : float
+        The relative gap asked for.
+    solvers : container of str
+        The names of all solvers, of which one may be better for a hard problem.
+
+    Returns
+    -------
+    str
+        What was reached, and what to do.
+    """
     if certificate.missed is not None:
         return f"training ended with a model of unknown quality ({reason}): {certificate}"
+    other = ""
+    if "interior_point" in solvers:
+        other = ', or, where there are few weights, take solver="interior_point"'
     return (
         f"training stopped before the gap was reached ({reason}): primal "
         f"{certificate.primal:.6g}, dual {certificate.dual:.6g}: within "
         f"{_share(certificate.gap, asked)} % of the optimum (C = {certificate.C:g}); asked for was "
-        f"{100 * asked:g} %. Raise max_passes or time_limit, or ask for less"
+        f"{100 * asked:g} %. Raise max_passes or time_limit, or ask for less. Features of very "
+        "different sizes (a ScalingWarning names them) and a large C make training slow: scale "
+        f"the features{other}"
     )
 
 

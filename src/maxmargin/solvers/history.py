@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -36,6 +37,9 @@ class PassRecord:
         Planes kept.
     nonzeros : int
         Weights that are not zero; -1 where it was not counted.
+    weight_bytes : int
+        Bytes of each weight in this pass: 4 or 8; -1 where it was not recorded. Training that
+        stalls on the rounding of 4-byte weights goes on with 8-byte ones.
     """
 
     n_pass: int
@@ -48,6 +52,7 @@ class PassRecord:
     gap_estimate: float
     planes: int
     nonzeros: int = -1
+    weight_bytes: int = -1
 
 
 class History(Sequence[PassRecord]):
@@ -84,6 +89,14 @@ class History(Sequence[PassRecord]):
             raise ValueError(f"a history has the columns {', '.join(known)}; got {name!r}")
         return np.array([getattr(r, name) for r in self._records])
 
+    @property
+    def widened(self) -> int | None:
+        """The pass after which 8-byte weights took the place of 4-byte ones; None: none."""
+        for before, after in itertools.pairwise(self._records):
+            if (before.weight_bytes, after.weight_bytes) == (4, 8):
+                return before.n_pass
+        return None
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return plain dictionaries, one per pass."""
         return [asdict(r) for r in self._records]
@@ -94,11 +107,12 @@ class History(Sequence[PassRecord]):
         records = [PassRecord(**row) for row in rows]
         for k, record in enumerate(records, 1):
             numbers = [v for name, v in asdict(record).items() if name != "kind"]
+            whole = (record.planes, record.nonzeros, record.weight_bytes)
             good = (
                 record.n_pass == k
                 and isinstance(record.kind, str)
                 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in numbers)
-                and all(isinstance(v, int) for v in (record.planes, record.nonzeros))
+                and all(isinstance(v, int) for v in whole)
                 and all(abs(v) < 2**63 for v in numbers if math.isfinite(v))
             )
             if not good:
@@ -126,4 +140,6 @@ class History(Sequence[PassRecord]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"History({len(self._records)} passes)"
+        widened = self.widened
+        wide = "" if widened is None else f", in 8-byte arithmetic after pass {widened}"
+        return f"History({len(self._records)} passes{wide})"

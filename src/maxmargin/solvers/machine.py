@@ -60,6 +60,24 @@ class Machine(Protocol):
     def solves(self, problem: Problem) -> bool:
         """Whether it was made for this problem."""
 
+    @property
+    def made_as(self) -> tuple[str, int]:
+        """Type and number of the weights with which it was made, whatever they are by now."""
+
+    @property
+    def widened(self) -> bool:
+        """Whether 8-byte weights have taken the place of 4-byte ones."""
+
+    @property
+    def widens(self) -> bool:
+        """Whether weights are 4-byte ones, in whose place `widen` can put 8-byte ones."""
+
+    def rounding(self, threads: int = 1) -> float:
+        """Return how much of the primal is rounding of the weights; the state stays as it is."""
+
+    def widen(self) -> None:
+        """Go on with 8-byte weights from the same multipliers."""
+
     def after_pass(self, record: PassRecord, seconds: float | None) -> None:
         """Look at the state after a pass that was recorded; raise if training cannot succeed.
 

@@ -66,6 +66,7 @@ class PrimalMachine:
         self.oracle_error_bound = 0.0
         self.missed: int | None = None
         self.exact_oracle = problem.exact_oracle
+        self.made_as = (str(self.primal.weights.dtype), int(self.primal.weights.size))
         self.C = C
         self.regularizer = regularizer
         self.bound = 0.0  # all multipliers on the truths
@@ -95,6 +96,18 @@ class PrimalMachine:
         """Replace the weights."""
         self.primal.weights[:] = weights
         self.primal.written()
+
+    # What is learned is w itself, in the bytes that it has: no multipliers to make it anew from.
+    widened: ClassVar[bool] = False
+    widens: ClassVar[bool] = False
+
+    def rounding(self, threads: int = 1) -> float:
+        """Return 0: nothing is known of it."""
+        return 0.0
+
+    def widen(self) -> None:
+        """Refuse; see `widens`."""
+        raise NotCompatibleError("a w without multipliers keeps the type that it has")
 
     def begin(self) -> None:
         """Get ready for a new run from the present weights."""

@@ -18,6 +18,12 @@ class RunState:
     seconds: float = 0.0
     oracle_calls: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
+    # What files of earlier versions do not have:
+    work: float = 0.0
+    stuck: int = 0
+    watch: dict[str, Any] = field(default_factory=dict)
+    refused: dict[str, Any] = field(default_factory=dict)
+    widened: int | None = None
 
 
 def check_stored(name: str, value: Any, like: Any) -> None:

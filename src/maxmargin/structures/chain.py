@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from maxmargin import _native
 from maxmargin.errors import NotCompatibleError
 from maxmargin.features import EncodedBatch, FeatureEncoder, check_lengths, encode_labels
+from maxmargin.features.scaling import warn_if_badly_scaled
 from maxmargin.printable import quoted
 from maxmargin.structures.chain_decoding import ChainDecoding, Labelling, Weights
 from maxmargin.structures.chain_layout import ALIGNMENT, ChainLayout, ChainWeights, Floats
@@ -301,6 +302,8 @@ class Chain(ChainDecoding):
         )
         labels = learn_labels(Y, self.labels, self.loss_spec, self.allowed)
         features = learn_features(X, self.encoder, kernel, dtype)
+        if features.kernel is None:  # a kernel has its own scale, and no columns with weights
+            warn_if_badly_scaled(features.batch, features.encoder.feature_names)
         # From here on nothing fails: a chain is prepared as a whole or left as it was.
         self.encoder, self._kernel = features.encoder, features.kernel
         self._set_labels(labels.classes, labels.columns)

@@ -51,6 +51,7 @@ def training_meta(
             **{k: v if math.isfinite(v) else None for k, v in figures.items() if not math.isnan(v)},
             "n_examples": certificate.n_examples,
             "approximate": certificate.approximate,
+            **({} if certificate.widened is None else {"widened": certificate.widened}),
         },
         "training": _plain_values(settings),
         "params": _plain_values({k: v for k, v in params.items() if k not in NOT_KEPT}),
