@@ -120,6 +120,7 @@ class ChainGrades : public ChainViterbi<T> {
     ws.y[token] = static_cast<std::uint32_t>(label);
     found.loss = this->loss(i, ws.code);
     found.margin = -this->code_of_path(ws, i, edge, truth, ws.plain.data()).F;
+    ws.more_work = kOneWork * double(n * L_);
     return true;
   }
 
@@ -138,7 +139,7 @@ class ChainGrades : public ChainViterbi<T> {
       if (t > 0) own += double(this->into(ws, edge, t)[std::size_t(truth[t - 1]) * Lp_ + std::size_t(truth[t])]);
     }
     const Outcome outcome = ws.search.run(
-        merit, open, ws.plain.data(), n, L_, Lp_, [&](std::size_t t) { return this->into(ws, edge, t); }, edge.start, edge.end,
+        merit, open, ws.plain.data(), n, L_, Lp_, [&](std::size_t t) { return this->into(ws, edge, t); }, !has_pairs(), edge.start, edge.end,
         [&](std::size_t t, std::size_t l) { return data_.token_loss(first + t, std::size_t(truth[t]), l); }, own, kMostPairs, ws.y.data());
     ws.more_work = 2.0 * viterbi_work(i) + kPairWork * double(L_) * double(ws.search.kept());
     if (outcome == Outcome::kFound) {
@@ -206,8 +207,8 @@ class ChainGrades : public ChainViterbi<T> {
 
   static constexpr double kMostGrades = 8e9;  // bytes of the table of grades()
   static constexpr std::size_t kMostPairs = 1 << 19;  // that undecided() may keep
-  // Cycles for each label of a pair, and of a row of the table over those of Viterbi in vector code.
-  static constexpr double kPairWork = 3.0, kTableWork = 2.5;
+  // Cycles for each label of a pair, for one error, and of a row of the table over those of Viterbi in vector code.
+  static constexpr double kPairWork = 3.0, kOneWork = 2.0, kTableWork = 2.5;
 
   std::vector<double> least_, most_;  // [L] least and most that an error costs, by the truth
   double step_ = 0.0;

@@ -82,11 +82,11 @@ class Formulation final : public Forwarding<T> {
   }
 
   void margins(Workspace& base, std::size_t i, const T* w, CodeView index, std::span<const CodeView> planes,
-               std::span<const double> /*losses*/, Fresh /*fresh*/, double* F) const override {
+               std::span<const double> losses, Fresh /*fresh*/, double* F) const override {
     Scratch& ws = static_cast<Scratch&>(base);
     const Merit merit(rescale_, root_, 1.0);
     ws.losses.resize(planes.size());
-    for (std::size_t k = 0; k < planes.size(); ++k) ws.losses[k] = planes[k].empty() ? 0.0 : base_.loss(i, planes[k]);
+    for (std::size_t k = 0; k < planes.size(); ++k) ws.losses[k] = planes[k].empty() ? 0.0 : loss_of(i, planes[k], losses[k]);
     base_.margins(*ws.inner, i, w, index, planes, ws.losses, Fresh::kNo, F);
     for (std::size_t k = 0; k < planes.size(); ++k) F[k] = planes[k].empty() ? 0.0 : merit.value(ws.losses[k], ws.losses[k] - F[k]);
   }
@@ -120,6 +120,10 @@ class Formulation final : public Forwarding<T> {
  private:
   double g(double loss) const { return root_ ? std::sqrt(loss) : loss; }
   double h(double loss) const { return rescale_ == Rescale::kNone ? 1.0 : g(loss); }
+  // The loss of a plane whose h is known.
+  double loss_of(std::size_t i, CodeView plane, double known) const {
+    return rescale_ == Rescale::kNone ? base_.loss(i, plane) : root_ ? known * known : known;
+  }
 
   // An answer of the structure's own oracle; its code is in the inner workspace.
   Grade ask(Scratch& ws, std::size_t i, const T* w, double lambda) const {
@@ -150,6 +154,7 @@ class Formulation final : public Forwarding<T> {
       return begun;
     }
     ws.inner->same = true;
+    ws.more_work += std::exchange(ws.inner->more_work, 0.0);
     const double value = merit.value(one.loss, one.margin);
     ws.best.clear();
     if (value > 0.0) {

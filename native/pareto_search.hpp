@@ -20,6 +20,7 @@
 
 #include "common.hpp"
 #include "merit.hpp"
+#include "vector_code.hpp"
 
 namespace mm {
 
@@ -36,14 +37,14 @@ class ParetoSearch {
  public:
   enum class Outcome { kNothing, kFound, kGaveUp };
 
-  // S [n][Lp]: scores; into(t) [L][Lp]: transitions into token t; start, end [Lp]; loss(t, l): that of
-  // label l at token t; `own`: the score of the truth; y: the labels, if found.
+  // S [n][Lp]: scores; into(t) [L][Lp]: transitions into token t, the same for all if `steady`;
+  // start, end [Lp]; loss(t, l): that of label l at token t; `own`: the score of the truth; y: the labels, if found.
   template <class Into, class Loss>
   Outcome run(const Merit& merit, const Undecided& open, const T* S, std::size_t n, std::size_t L, std::size_t Lp,
-              Into&& into, const T* start, const T* end, Loss&& loss, double own, std::size_t most, std::uint32_t* y) {
+              Into&& into, bool steady, const T* start, const T* end, Loss&& loss, double own, std::size_t most, std::uint32_t* y) {
     const double lambda = open.slope;
     fill_losses(n, L, Lp, loss);
-    backward(S, n, L, Lp, into, end, lambda);
+    backward(S, n, L, Lp, into, steady, end, lambda);
     const double floor = merit.least_sum(lambda, open.top, open.from, open.to, open.step);
     const double tolerance = kRounding * (1.0 + std::abs(own) + std::abs(floor));
     // The greatest loss that the tokens behind each may add.
@@ -112,27 +113,42 @@ class ParetoSearch {
     }
   }
 
+  // B by a forward pass over the tokens and the transitions in reverse. `steady`: the transitions are the
+  // same into all tokens; else one step at a time.
   template <class Into>
-  void backward(const T* S, std::size_t n, std::size_t L, std::size_t Lp, Into&& into, const T* end, double lambda) {
-    if (B_.size() < n * Lp) B_.reset(n * Lp + n * Lp / 4);
-    if (turned_.size() < L * Lp) turned_.reset(L * Lp);
-    const T* turned_from = nullptr;
-    std::copy_n(end, Lp, B_.data() + (n - 1) * Lp);
-    for (std::size_t t = n - 1; t > 0; --t) {
-      const T* A = into(t);
-      if (A != turned_from) {  // columns as rows, for loops that the compiler can vectorise
-        for (std::size_t p = 0; p < L; ++p) {
-          for (std::size_t l = 0; l < L; ++l) turned_[l * Lp + p] = A[p * Lp + l];
-        }
-        turned_from = A;
+  void backward(const T* S, std::size_t n, std::size_t L, std::size_t Lp, Into&& into, bool steady, const T* end, double lambda) {
+    const auto& vector = vector_code<T>();
+    if (B_.size() < n * Lp) {
+      for (AlignedArray<T>* rows : {&B_, &reverse_, &D_}) rows->reset(n * Lp + n * Lp / 4);
+    }
+    if (turned_.size() < L * Lp) turned_.reset(L * Lp), lower_.reset(Lp), upper_.reset(Lp);
+    for (std::size_t t = 0; t < n; ++t) {
+      T* row = reverse_.data() + (n - 1 - t) * Lp;
+      for (std::size_t l = 0; l < L; ++l) row[l] = S[t * Lp + l] + T(lambda * loss_[t * Lp + l]);
+    }
+    for (std::size_t l = 0; l < Lp; ++l) D_[l] = reverse_[l] + end[l];
+    const auto turn = [&](const T* A) {
+      for (std::size_t p = 0; p < L; ++p) {
+        for (std::size_t l = 0; l < L; ++l) turned_[l * Lp + p] = A[p * Lp + l];
       }
-      T* out = B_.data() + (t - 1) * Lp;
-      std::fill(out, out + Lp, std::numeric_limits<T>::lowest());
+      vector.transition_bounds(turned_.data(), L, Lp, lower_.data(), upper_.data());
+    };
+    if (steady && n > 1) {
+      turn(into(1));
+      vector.forward(reverse_.data(), end, turned_.data(), lower_.data(), upper_.data(), L, Lp, n, D_.data());
+    }
+    for (std::size_t k = 1; !steady && k < n; ++k) {
+      turn(into(n - k));
+      T* row = D_.data() + k * Lp;
+      std::fill(row, row + Lp, std::numeric_limits<T>::lowest());
       for (std::size_t l = 0; l < L; ++l) {
-        const T worth = S[t * Lp + l] + T(lambda * loss_[t * Lp + l]) + B_[t * Lp + l];
-        const T* column = turned_.data() + l * Lp;
-        for (std::size_t p = 0; p < Lp; ++p) out[p] = std::max(out[p], column[p] + worth);
+        for (std::size_t p = 0; p < Lp; ++p) row[p] = std::max(row[p], D_[(k - 1) * Lp + l] + turned_[l * Lp + p]);
       }
+      for (std::size_t l = 0; l < L; ++l) row[l] += reverse_[k * Lp + l];
+    }
+    for (std::size_t t = 0; t < n; ++t) {
+      const std::size_t from = (n - 1 - t) * Lp;
+      for (std::size_t l = 0; l < L; ++l) B_[t * Lp + l] = D_[from + l] - reverse_[from + l];
     }
   }
 
@@ -160,7 +176,7 @@ class ParetoSearch {
   // Of the bounds, which are sums of T.
   static constexpr double kRounding = sizeof(T) == 4 ? 4e-6 : 1e-12;
 
-  AlignedArray<T> B_, turned_;
+  AlignedArray<T> B_, reverse_, D_, turned_, lower_, upper_;
   std::vector<double> loss_, rest_, worth_;
   std::vector<Label> labels_;
   std::vector<std::vector<Label>> fronts_;

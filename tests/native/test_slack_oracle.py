@@ -10,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin._native import ChainProblem, Engine, PassOptions, Primal, aligned_array
+from maxmargin.features.template import Template
+from maxmargin.features.template_encoder import TemplateEncoder
+from maxmargin.io import columns
+from maxmargin.structures import Chain
 from native_problems import everyone, flat_problem, native_python_problem, random_case
 from qp_reference import list_planes
+from real_data import data_file
 
 PAIRS = [
     (slack, rescale)
@@ -432,3 +437,39 @@ def test_a_very_long_sequence():
     result = engine.exact_pass(np.arange(2, dtype=np.uint32), PassOptions())
     assert result.gain > 0
     assert engine.objective() >= engine.dual()
+
+
+def chunking(n):
+    """Return the first n sentences of CoNLL-2000, with the chunk as label."""
+    table, labels = columns.read_columns(data_file("conll2000/train.tsv.gz")).labelled(2)
+    chain = Chain(encoder=TemplateEncoder(Template.load("chunking")))
+    batch, codes = chain.learn(table, labels)
+    part = batch.take(np.arange(n))
+    return chain.encoded_problem(part, codes[: part.n_tokens].copy())
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("slack", "rescale", "most"),
+    [
+        ("linear", "slack", 4.0),
+        ("linear", "none", 4.0),
+        ("quadratic", "margin", 5.0),
+        ("quadratic", "slack", 4.0),
+    ],
+)
+def test_oracles_of_text_take_few_calls(slack, rescale, most):
+    """Counted work of a look, over that of the plain oracle, from the first passes to the last."""
+    problem = chunking(300)
+    plain = Engine(problem, 0.1)
+    plain.collect_pass()
+    unit = plain.collect_pass().work  # at w = 0 nothing new is found any more: only oracle calls
+    engine = Engine(problem, 0.1, factored=False, slack=slack, rescale=rescale)
+    order = np.arange(problem.n_examples, dtype=np.uint32)
+    for _ in range(12):
+        for _ in range(3):
+            engine.exact_pass(order, PassOptions(tau_relative=0.1))
+        engine.collect_pass()
+        look = engine.collect_pass()
+        assert look.added == 0
+        assert look.work < most * unit
