@@ -5,11 +5,11 @@ namespace mm {
 namespace {
 
 constexpr double kReach = 0.995;      // share of the step to the boundary that is taken
-const double kMix = getenv("MM_MIX") ? atof(getenv("MM_MIX")) : 0.1;          // share of the centred multipliers in a warm start
+constexpr double kMix = 0.1;          // share of the centred multipliers in a warm start
 constexpr int kPatience = 12;         // iterations without progress before it gives up
-const double kSigma = getenv("MM_SIG") ? atof(getenv("MM_SIG")) : 0.02;
+constexpr double kSigma = 0.02;       // least centring while w is not that of the multipliers: full steps join them
 constexpr double kExhausted = 1e-16;  // of the dual: complementarity below it is rounding
-constexpr double kRounding = 1e-14;  // by which two sums of the same numbers may differ, over their sizes
+constexpr double kRounding = 1e-11;    // by which two sums of the same numbers may differ, over their sizes
 constexpr double kCycles = 0.5;       // of a multiplication, when many are made at once
 constexpr double kSolves = 20.0;      // iterations that a solve is expected to take
 
@@ -328,7 +328,6 @@ class Interior {
         value.primal = std::min(value.primal, primal);
       }
       const bool rises = value.dual > result.start.dual, rose = result.value.dual > result.start.dual;
-      if (std::getenv("MM_DEBUG")) printf("    it %d mu %.3g dual %.10g gap %.3g own %d rises %d best %.3g\n", result.iterations, mu, value.dual, value.gap(), own, rises, result.value.gap());
       if (!rises || (rose && !(value.gap() < result.value.gap() || (sparse && value.gap() <= result.value.gap() && value.dual >= result.value.dual)))) continue;
       result.value = value;
       result.z = trial_;
@@ -349,7 +348,7 @@ class Interior {
       const std::size_t begin = q_.first[p], end = q_.first[p + 1];
       double truth = linear_ ? z_[truth_ + p] : 0.0, size = hard_ ? 0.0 : std::abs(xi_[p]);
       if (sparse) {
-        for (std::size_t k = begin; k < end; ++k) size = std::max(size, s_[k]);
+        for (std::size_t k = begin; k < end; ++k) size = std::max({size, s_[k], std::abs(q_.loss[k])});
         // On the central path z s = μ: zero in the limit are the z far below √(μ C / size of s).
         const double least = 0.1 * std::sqrt(mu * q_.C[p] / std::max(size, 1e-300));
         for (std::size_t k = begin; k < end; ++k) {
