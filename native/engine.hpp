@@ -163,7 +163,7 @@ class Engine {
   InteriorSize interior_size() const { return InteriorPass<T>::size(structure_, blocks_, weights_); }
 
   // The multipliers of all parts are replaced by those of the interior point if that raises the
-  // dual; else all stays as it was, bit for bit. `prune`: drop the planes without a multiplier.
+  // dual (or the primal alone gets better); else all stays as it was, bit for bit. `prune`: drop the planes without a multiplier.
   PassResult interior_pass(const InteriorOptions& options, bool prune) {
     if (weights_.mapped()) throw BadInput("with a kernel there are no weights of features for an interior point");
     if (weights_.lagging()) throw BadInput("an interior point does not go with a cost-to-move of beta");
@@ -181,7 +181,7 @@ class Engine {
     result.smo_steps = found.iterations;
     result.cached_gap = found.start.gap();
     result.visits = std::int64_t(pass.parts().size());
-    if (!(found.value.dual > found.start.dual)) return result;
+    if (!found.better) return result;
     const std::vector<T> sums(weights_.sums(), weights_.sums() + weights_.size()), w(weights_.data(), weights_.data() + weights_.size());
     const double loss = blocks_.loss(), price = blocks_.price();
     pass.give(found.z);
@@ -189,7 +189,7 @@ class Engine {
     weights_.take_change();
     blocks_.recount();
     const double now = dual();
-    if (!(now > dual_)) {
+    if (!(now > dual_ || (now == dual_ && found.value.primal < found.start.primal))) {
       pass.take_back();
       std::copy(sums.begin(), sums.end(), weights_.sums());
       std::copy(w.begin(), w.end(), weights_.data());

@@ -9,6 +9,7 @@ constexpr double kMix = 0.1;          // share of the centred multipliers in a w
 constexpr int kPatience = 12;         // iterations without progress before it gives up
 constexpr double kSigma = 0.02;       // least centring while w is not that of the multipliers: full steps join them
 constexpr double kExhausted = 1e-16;  // of the dual: complementarity below it is rounding
+constexpr double kBalance = 100.0;     // a gap so much above that of the iteration itself is not a gap of the dual
 constexpr double kRounding = 1e-11;    // by which two sums of the same numbers may differ, over their sizes
 constexpr double kCycles = 0.5;       // of a multiplication, when many are made at once
 constexpr double kSolves = 20.0;      // iterations that a solve is expected to take
@@ -188,7 +189,9 @@ class Interior {
       result.work += kCycles * (newton_.work() + 40.0 * double(q_.planes.column.size()));
       take(result);
       const double gap = result.value.gap(), now = complementarity(0.0);
-      if (gap <= options_.accuracy && result.value.dual > result.start.dual) return true;
+      // Where the gap is all due to making w of multipliers, the dual has no room left to rise by later: go on.
+      const bool balanced = gap <= kBalance * now * double(pairs_) || gap <= kBalance * kExhausted * std::abs(result.value.dual);
+      if (result.better && gap <= options_.accuracy && balanced) return true;
       if (now * double(pairs_) < kExhausted * std::abs(result.value.dual)) ++waited;  // nothing to be gained but by luck
       if (now < 0.5 * best_mu || gap < 0.5 * best_gap) {
         best_mu = std::min(best_mu, now), best_gap = std::min(best_gap, gap);
@@ -322,18 +325,20 @@ class Interior {
       const bool same = rounded();
       joined = joined || same;
       bool own = false;
-      if (fixed_curvature_ && same) {
-        const double primal = primal_over(q_, w_, F_);
+      if (same) {
+        const double primal = primal_over(q_, own_, F_);
         own = primal < value.primal;
         value.primal = std::min(value.primal, primal);
       }
-      const bool rises = value.dual > result.start.dual, rose = result.value.dual > result.start.dual;
-      if (!rises || (rose && !(value.gap() < result.value.gap() || (sparse && value.gap() <= result.value.gap() && value.dual >= result.value.dual)))) continue;
+      // A dual that is higher, whatever the primal; or another one that is no lower, with a smaller gap.
+      if (!(result.better ? value.dual >= result.start.dual && value.gap() < result.value.gap() + (sparse ? 1e-9 * std::abs(result.value.gap()) : 0.0)
+                          : value.dual > result.start.dual || (value.dual == result.start.dual && value.gap() < result.value.gap()))) continue;
+      result.better = true;
       result.value = value;
       result.z = trial_;
-      result.w = own ? w_ : shown_;
+      result.w = own ? own_ : shown_;
       result.own_w = own;
-      if (fixed_curvature_ && same && !own) primal_over(q_, shown_, F_);
+      if (same && !own) primal_over(q_, shown_, F_);
       result.F = F_;
     }
     joined_ = joined;
@@ -375,15 +380,20 @@ class Interior {
     }
   }
 
-  // Does rounding alone keep the w of the iteration from shown_, the w of the multipliers in trial_?
+  // Does rounding alone keep the w of the iteration from shown_, the w of the multipliers in trial_? Weights
+  // that the link holds at a kink or a bound are there exactly.
   bool rounded() {
     size_.assign(d_, 0.0);
+    own_.resize(d_);
     for (std::size_t j = 0; j < d_; ++j) size_[j] = std::abs(q_.columns[j].fixed) + std::abs(w_[j] - q_.columns[j].offset) / q_.columns[j].scale;
     for (std::size_t k = 0; k < n_; ++k) {
       for (std::size_t e = q_.planes.begin[k]; e < q_.planes.begin[k + 1]; ++e) size_[q_.planes.column[e]] += std::abs(trial_[k] * q_.planes.value[e]);
     }
     for (std::size_t j = 0; j < d_; ++j) {
-      if (!(std::abs(w_[j] - shown_[j]) <= kRounding * q_.columns[j].scale * size_[j])) return false;
+      const PlaneColumn& c = q_.columns[j];
+      const bool held = (c.kinked() && shown_[j] == c.offset) || shown_[j] == c.least || shown_[j] == c.most;
+      own_[j] = held ? shown_[j] : std::clamp(w_[j], c.least, c.most);
+      if (!(std::abs(own_[j] - shown_[j]) <= kRounding * q_.columns[j].scale * size_[j])) return false;
     }
     return true;
   }
@@ -399,7 +409,7 @@ class Interior {
   std::vector<Place> kinks_, lows_, highs_;
   std::vector<double> s_, z_, ds_, dz_, rp_, rc_, g_;
   std::vector<double> w_, dw_, xi_, dxi_, tau_, dtau_, rd_, rxi_, right_, c_;
-  std::vector<double> D_, D0_, Q_, planes_, truths_, u_, F_, trial_, shown_, size_;
+  std::vector<double> D_, D0_, Q_, planes_, truths_, u_, F_, trial_, shown_, own_, size_;
 };
 
 }  // namespace

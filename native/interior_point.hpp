@@ -30,8 +30,8 @@
 // *Rounding.* Where C and the features are large, w = link(u₀ + Σ z a) is a small difference of large numbers,
 // and no multipliers of 8 bytes give it to the digits that its margins need. (Breast-cancer as it comes, C = 1e4:
 // the terms add up to 5e8, w to less than 1, and a margin to no better than 1e-4.) The w of the
-// iteration does not come from that sum. So with links that are quadratic its primal is computed too,
-// and it is returned if it is lower and equals link(u) up to what rounding explains.
+// iteration does not come from that sum. So its primal is computed too, and it is returned if it is lower and
+// equals link(u) up to what rounding explains. (Weights that link(u) has at a kink or a bound stay there.)
 #pragma once
 
 #include <functional>
@@ -49,6 +49,7 @@ struct InteriorOptions {
 struct InteriorResult {
   std::vector<double> z;     // per plane, feasible
   PlaneValue start, value;   // of the multipliers that were given; the best dual and primal found
+  bool better = false;       // is the dual higher, or as high and the gap smaller?
   std::vector<double> w;     // the weights of the best primal
   bool own_w = false;        // is that an iterate of its own, and not the w of multipliers?
   std::vector<double> F;     // the margins at w
