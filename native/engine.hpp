@@ -181,6 +181,13 @@ class Engine {
     result.smo_steps = found.iterations;
     result.cached_gap = found.start.gap();
     result.visits = std::int64_t(pass.parts().size());
+    if (sizeof(T) == 8 && found.only_w) {
+      result.solved = result.visits;
+      result.cached_gap = pass.note(found.F);
+      pass.show(found.w, weights_);
+      own_weights_ = true;
+      return result;
+    }
     if (!found.better) return result;
     const std::vector<T> sums(weights_.sums(), weights_.sums() + weights_.size()), w(weights_.data(), weights_.data() + weights_.size());
     const double loss = blocks_.loss(), price = blocks_.price();

@@ -11,6 +11,7 @@ constexpr double kSigma = 0.02;       // least centring while w is not that of t
 constexpr double kExhausted = 1e-16;  // of the dual: complementarity below it is rounding
 constexpr double kBalance = 100.0;     // a gap so much above that of the iteration itself is not a gap of the dual
 constexpr double kRounding = 1e-11;    // by which two sums of the same numbers may differ, over their sizes
+constexpr double kNear = 1e-9;        // the same where a kink or bound adds μ over the distance from it
 constexpr double kCycles = 0.5;       // of a multiplication, when many are made at once
 constexpr double kSolves = 20.0;      // iterations that a solve is expected to take
 
@@ -55,6 +56,7 @@ class Interior {
     result.z = z;
     result.w = w_;
     result.F = F_;
+    start_z_ = z, start_w_ = w_;
     if (!(result.value.gap() > options_.accuracy)) return result;
     const bool useful = std::isfinite(result.value.gap());
     bool done = false;
@@ -191,7 +193,7 @@ class Interior {
       const double gap = result.value.gap(), now = complementarity(0.0);
       // Where the gap is all due to making w of multipliers, the dual has no room left to rise by later: go on.
       const bool balanced = gap <= kBalance * now * double(pairs_) || gap <= kBalance * kExhausted * std::abs(result.value.dual);
-      if (result.better && gap <= options_.accuracy && balanced) return true;
+      if ((result.better || result.only_w) && gap <= options_.accuracy && balanced) return true;
       if (now * double(pairs_) < kExhausted * std::abs(result.value.dual)) ++waited;  // nothing to be gained but by luck
       if (now < 0.5 * best_mu || gap < 0.5 * best_gap) {
         best_mu = std::min(best_mu, now), best_gap = std::min(best_gap, gap);
@@ -333,7 +335,7 @@ class Interior {
       // A dual that is higher, whatever the primal; or another one that is no lower, with a smaller gap.
       if (!(result.better ? value.dual >= result.start.dual && value.gap() < result.value.gap() + (sparse ? 1e-9 * std::abs(result.value.gap()) : 0.0)
                           : value.dual > result.start.dual || (value.dual == result.start.dual && value.gap() < result.value.gap()))) continue;
-      result.better = true;
+      result.better = true, result.only_w = false;
       result.value = value;
       result.z = trial_;
       result.w = own ? own_ : shown_;
@@ -342,6 +344,12 @@ class Interior {
       result.F = F_;
     }
     joined_ = joined;
+    if (result.better || !near(start_z_, start_w_, kNear)) return;
+    const double primal = primal_over(q_, own_, F_);
+    if (!(primal - result.start.dual < 0.5 * result.value.gap())) return;
+    result.value.primal = primal;
+    result.w = own_, result.F = F_;
+    result.own_w = result.only_w = true;
   }
 
   // The present multipliers, exactly feasible, in trial_; `sparse`: without those that are zero in the limit.
@@ -382,18 +390,20 @@ class Interior {
 
   // Does rounding alone keep the w of the iteration from shown_, the w of the multipliers in trial_? Weights
   // that the link holds at a kink or a bound are there exactly.
-  bool rounded() {
+  bool rounded() { return near(trial_, shown_, fixed_curvature_ ? kRounding : kNear); }
+  bool near(const std::vector<double>& z, const std::vector<double>& shown, double tolerance) {
     size_.assign(d_, 0.0);
     own_.resize(d_);
     for (std::size_t j = 0; j < d_; ++j) size_[j] = std::abs(q_.columns[j].fixed) + std::abs(w_[j] - q_.columns[j].offset) / q_.columns[j].scale;
     for (std::size_t k = 0; k < n_; ++k) {
-      for (std::size_t e = q_.planes.begin[k]; e < q_.planes.begin[k + 1]; ++e) size_[q_.planes.column[e]] += std::abs(trial_[k] * q_.planes.value[e]);
+      if (z[k] == 0.0) continue;
+      for (std::size_t e = q_.planes.begin[k]; e < q_.planes.begin[k + 1]; ++e) size_[q_.planes.column[e]] += std::abs(z[k] * q_.planes.value[e]);
     }
     for (std::size_t j = 0; j < d_; ++j) {
       const PlaneColumn& c = q_.columns[j];
-      const bool held = (c.kinked() && shown_[j] == c.offset) || shown_[j] == c.least || shown_[j] == c.most;
-      own_[j] = held ? shown_[j] : std::clamp(w_[j], c.least, c.most);
-      if (!(std::abs(own_[j] - shown_[j]) <= kRounding * q_.columns[j].scale * size_[j])) return false;
+      const bool held = (c.kinked() && shown[j] == c.offset) || shown[j] == c.least || shown[j] == c.most;
+      own_[j] = held ? shown[j] : std::clamp(w_[j], c.least, c.most);
+      if (!(std::abs(own_[j] - shown[j]) <= tolerance * c.scale * size_[j])) return false;
     }
     return true;
   }
@@ -409,7 +419,7 @@ class Interior {
   std::vector<Place> kinks_, lows_, highs_;
   std::vector<double> s_, z_, ds_, dz_, rp_, rc_, g_;
   std::vector<double> w_, dw_, xi_, dxi_, tau_, dtau_, rd_, rxi_, right_, c_;
-  std::vector<double> D_, D0_, Q_, planes_, truths_, u_, F_, trial_, shown_, own_, size_;
+  std::vector<double> D_, D0_, Q_, planes_, truths_, u_, F_, trial_, shown_, own_, size_, start_z_, start_w_;
 };
 
 }  // namespace

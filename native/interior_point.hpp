@@ -31,7 +31,8 @@
 // and no multipliers of 8 bytes give it to the digits that its margins need. (Breast-cancer as it comes, C = 1e4:
 // the terms add up to 5e8, w to less than 1, and a margin to no better than 1e-4.) The w of the
 // iteration does not come from that sum. So its primal is computed too, and it is returned if it is lower and
-// equals link(u) up to what rounding explains. (Weights that link(u) has at a kink or a bound stay there.)
+// equals link(u) up to what rounding explains. (Weights that link(u) has at a kink or a bound stay there.) Where
+// the multipliers that were given are the best there are in 8 bytes, w alone may still get better.
 #pragma once
 
 #include <functional>
@@ -50,6 +51,7 @@ struct InteriorResult {
   std::vector<double> z;     // per plane, feasible
   PlaneValue start, value;   // of the multipliers that were given; the best dual and primal found
   bool better = false;       // is the dual higher, or as high and the gap smaller?
+  bool only_w = false;       // ... with the multipliers that were given, and another w that is theirs too
   std::vector<double> w;     // the weights of the best primal
   bool own_w = false;        // is that an iterate of its own, and not the w of multipliers?
   std::vector<double> F;     // the margins at w

@@ -134,8 +134,8 @@ class InteriorPoint(Solver):
         result = engine.interior_pass(
             wanted, self.max_iterations, prune=prune, seconds=context.seconds_left
         )
-        # Where rounding lets the dual rise no more, steps on the blocks may still move w.
-        state["idle"] = int(result.gain <= 0 and not result.interrupted)
+        # Where rounding lets the interior point do no more, steps on the blocks may.
+        state["idle"] = int(result.solved == 0 and not result.interrupted)
         return Step("interior", result)
 
     def _ascend(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
