@@ -72,6 +72,17 @@ class EngineHandle final : public Owned {
   PassResult collect_pass(int threads, std::optional<double> seconds) {
     return run(seconds, [&](auto& engine) { return engine.collect_pass(threads); });
   }
+  PassResult interior_pass(double accuracy, int max_iterations, bool warm, bool prune, std::optional<double> seconds) {
+    require(accuracy >= 0.0, "the accuracy must not be negative");
+    require(max_iterations >= 1, "max_iterations must be at least 1");
+    return run(seconds, [&](auto& engine) { return engine.interior_pass({accuracy, max_iterations, warm}, prune); });
+  }
+  nb::dict interior_size() const {
+    const InteriorSize size = std::visit([](const auto& e) { return e->interior_size(); }, engine_);
+    nb::dict d;
+    d["columns"] = size.columns, d["planes"] = size.planes, d["work"] = size.work, d["bytes"] = size.bytes;
+    return d;
+  }
   double hinge(int threads) {
     return run(std::nullopt, [&](auto& engine) { return engine.hinge(threads); });
   }
@@ -346,6 +357,7 @@ class EngineHandle final : public Owned {
       d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
       // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
       if (e->weights().mapped()) d["mapped"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
+      if (e->own_weights()) d["own"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
       if (const T* fixed = e->weights().fixed()) d["fixed"] = to_numpy(std::vector<T>(fixed, fixed + e->weights().size()));
       if (e->average().visits() > 0.0) {
         const Weights<T>* lag = e->average().lag();
@@ -389,6 +401,13 @@ class EngineHandle final : public Owned {
         take(d, "mapped", scores);
         require(scores.size() == weights.size(), "the checkpoint's scores do not fit its weights");
         for (const T x : scores) require(std::isfinite(x), "the checkpoint holds a score that is not finite");
+      }
+      std::vector<T> own;
+      if (d.contains("own")) {
+        require(!e->weights().mapped() && !e->weights().lagging(), "the checkpoint has weights of an interior point, which this problem cannot have");
+        take(d, "own", own);
+        require(own.size() == weights.size(), "the checkpoint's weights of an interior point do not fit its sums");
+        for (const T x : own) require(std::isfinite(x), "the checkpoint holds a weight that is not finite");
       }
       std::vector<T> beta;
       if (e->weights().lagging()) {
@@ -439,6 +458,8 @@ class EngineHandle final : public Owned {
       }
       e->set_running(running[0], running[1]);
       e->blocks().gaps() = gaps;
+      std::copy(own.begin(), own.end(), e->weights().data());
+      e->set_own_weights(!own.empty());
       e->average().restore(lag, visits[0]);
     }, engine_);
   }
@@ -534,6 +555,9 @@ void bind_engine(nb::module_& m) {
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("collect_pass", &EngineHandle::collect_pass, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("interior_pass", &EngineHandle::interior_pass, "accuracy"_a = 0.0, "max_iterations"_a = 100, "warm"_a = true, "prune"_a = false,
+           "seconds"_a = nb::none())
+      .def("interior_size", &EngineHandle::interior_size)
       .def("hinge", &EngineHandle::hinge, "threads"_a = 1)
       .def("expected_loss", &EngineHandle::expected_loss)
       .def("penalty", &EngineHandle::penalty)

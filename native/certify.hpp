@@ -2,7 +2,8 @@
 //
 // w is added up anew from the multipliers and given to the engine, narrowed to 4 bytes where its
 // weights are. The dual is that of the multipliers. The primal is that of the weights as the engine
-// then has them: what is certified is what is returned, and no rounding can hide.
+// then has them: what is certified is what is returned, and no rounding can hide. (An interior point may
+// have left weights with digits that sums of multipliers lose; then the better of the two are kept.)
 #pragma once
 
 #include <optional>
@@ -27,10 +28,27 @@ class Certifier {
   // Primal and dual. The engine goes on with the rebuilt weights.
   std::pair<double, double> certify() {
     std::optional<double> primal;
+    std::vector<T> own;
+    if (engine_.own_weights()) own.assign(engine_.weights().data(), engine_.weights().data() + engine_.weights().size());
     const double conjugate = rebuild(primal);
     const Blocks<T>& blocks = engine_.blocks();
     const double dual = engine_.C() * (blocks.expected_loss() - blocks.expected_price()) - conjugate;
     if (!primal) primal = primal_of(engine_.weights().data());
+    if (!own.empty()) {
+      // Multipliers may not give w to the digits that it had: the better of the two is returned.
+      const std::vector<double> slacks = engine_.blocks().slacks();
+      const double rebuilt_unsure = unsure;
+      const std::optional<std::size_t> rebuilt_missed = missed;
+      const double primal_of_own = primal_of(own.data());
+      if (primal_of_own < *primal) {
+        primal = primal_of_own;
+        std::copy(own.begin(), own.end(), engine_.weights().data());
+      } else {
+        engine_.set_own_weights(false);
+        engine_.blocks().slacks() = slacks;
+        unsure = rebuilt_unsure, missed = rebuilt_missed;
+      }
+    }
     return {*primal, dual};
   }
 

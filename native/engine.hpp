@@ -16,17 +16,19 @@
 // are C (½ ξ_i² + ½ M_i² - Σ α F). Without slacks (hard margin) neither term is there: the primal is
 // Ω of the smallest multiple of w that has all margins, if there is one.
 //
-// The block of an example is kept in parts (part.hpp). Three passes are offered; a solver is a
+// The block of an example is kept in parts (part.hpp). Four passes are offered; a solver is a
 // schedule of them:
 //   exact_pass    oracle, new planes and a step, example after example   (moves w)
 //   collect_pass  oracle and new planes at one w: the true gap           (w fixed, many threads)
 //   cached_pass   a step on each part from what is kept, no oracle       (moves w)
+//   interior_pass all of what is kept at once, for few weights           (moves w)
 #pragma once
 
 #include <cmath>
 
 #include "block_step.hpp"
 #include "example_loop.hpp"
+#include "interior_pass.hpp"
 
 namespace mm {
 
@@ -156,6 +158,71 @@ class Engine {
     return result;
   }
 
+  // ---- all kept planes at once, by an interior point (interior_point.hpp) ----
+
+  InteriorSize interior_size() const { return InteriorPass<T>::size(structure_, blocks_, weights_); }
+
+  // The multipliers of all parts are replaced by those of the interior point if that raises the
+  // dual (or the primal alone gets better); else all stays as it was, bit for bit. `prune`: drop the planes without a multiplier.
+  PassResult interior_pass(const InteriorOptions& options, bool prune) {
+    if (weights_.mapped()) throw BadInput("with a kernel there are no weights of features for an interior point");
+    if (weights_.lagging()) throw BadInput("an interior point does not go with a cost-to-move of beta");
+    PassResult result;
+    const auto halt = [&] {
+      if (!result.interrupted && loop.poll) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - asked_ >= std::chrono::milliseconds(50)) asked_ = now, result.interrupted = loop.poll();
+      }
+      return result.interrupted;
+    };
+    InteriorPass<T> pass(structure_, blocks_, weights_);
+    const InteriorResult found = pass.solve(options, halt);
+    result.work = found.work;
+    result.smo_steps = found.iterations;
+    result.cached_gap = found.start.gap();
+    result.visits = std::int64_t(pass.parts().size());
+    if (sizeof(T) == 8 && found.only_w) {
+      result.solved = result.visits;
+      result.cached_gap = pass.note(found.F);
+      pass.show(found.w, weights_);
+      own_weights_ = true;
+      return result;
+    }
+    if (!found.better) return result;
+    const std::vector<T> sums(weights_.sums(), weights_.sums() + weights_.size()), w(weights_.data(), weights_.data() + weights_.size());
+    const double loss = blocks_.loss(), price = blocks_.price();
+    pass.give(found.z);
+    blocks_.rebuild(structure_, weights_);
+    weights_.take_change();
+    blocks_.recount();
+    const double now = dual();
+    if (!(now > dual_ || (now == dual_ && found.value.primal < found.start.primal))) {
+      pass.take_back();
+      std::copy(sums.begin(), sums.end(), weights_.sums());
+      std::copy(w.begin(), w.end(), weights_.data());
+      blocks_.set_sums(loss, price);
+      return result;
+    }
+    result.gain = now - dual_;
+    result.solved = result.visits;
+    result.cached_gap = pass.note(found.F);
+    dual_ = now;
+    own_weights_ = sizeof(T) == 8 && found.own_w;
+    if (own_weights_) pass.show(found.w, weights_);
+    if (prune) {
+      for (auto& [i, part] : pass.parts()) {
+        step_.prune(loop.first, i, *part, blocks_.factored(), [part = part](std::size_t k) { return part->set.alpha()[k] > 0.0; });
+      }
+      for (Parts<T>& parts : blocks_.parts()) Blocks<T>::drop_idle(parts);
+    }
+    return result;
+  }
+
+  // Has w digits that the multipliers do not give (interior_point.hpp, "Rounding")? Then w is not made
+  // anew from them without need, and a certificate compares the two.
+  bool own_weights() const { return own_weights_; }
+  void set_own_weights(bool own) { own_weights_ = own; }
+
   // Σ_i of what the slacks cost at the present w (ξ_i, or ½ ξ_i²; ξ_i where none is allowed).
   double hinge(int threads) {
     return look(threads, blocks_.slack() == Slack::kHard ? Slack::kLinear : blocks_.slack()) ? blocks_.risk() : std::nan("");
@@ -189,6 +256,7 @@ class Engine {
 
   // Warm start under another C: u is linear in it.
   void rescale(double C) {
+    own_weights_ = false;
     blocks_.set_C(C);
     blocks_.rebuild(structure_, weights_);
     weights_.relink();
@@ -197,6 +265,7 @@ class Engine {
 
   // Warm start under another regulariser: the multipliers stay.
   void relink(Link link) {
+    own_weights_ = false;
     weights_.set_link(std::move(link));
     // What a part learned of the dual's curvature was learned under the old link.
     for (Parts<T>& parts : blocks_.parts()) {
@@ -214,6 +283,7 @@ class Engine {
 
   // Another fixed linear term u₀ (nullptr: none): planes and multipliers stay.
   void set_fixed(const T* fixed) {
+    own_weights_ = false;
     weights_.set_fixed(fixed);
     recount();
   }
@@ -368,6 +438,8 @@ class Engine {
   double dual_ = 0.0;  // D, kept up to date step by step
   std::vector<std::pair<std::size_t, Part<T>*>> queue_;
   std::vector<std::size_t> rows_;
+  bool own_weights_ = false;
+  std::chrono::steady_clock::time_point asked_{};  // when an interior pass last asked whether to stop
 };
 
 }  // namespace mm

@@ -51,6 +51,11 @@ struct VectorCode {
 
   // W[t] += k[t] * amount over the first n rows; amount is a row, most of it zero.
   void (*spread)(const T* k, std::size_t n, const T* amount, std::size_t Lp, T* W);
+
+  // C += Y'X over the upper triangle from row `begin` (a multiple of 8) on; shapes in
+  // rank_update_impl.hpp. It serves the interior point and has nothing to do with chains.
+  void (*rank_update)(const T* Y, const T* X, std::size_t ld, std::size_t k, std::size_t begin, T* C,
+                      std::size_t ldc);
 };
 
 template <class T>

@@ -357,6 +357,8 @@ void spread(const T* k, std::size_t n, const T* amount, std::size_t Lp, T* W) {
   }
 }
 
+#include "rank_update_impl.hpp"
+
 template <class T>
 constexpr VectorCode<T> table(const char* name) {
   return {name,
@@ -366,7 +368,8 @@ constexpr VectorCode<T> table(const char* name) {
           &dense_emissions<T, double>,
           &transition_bounds<T>,
           &forward<T>,
-          &spread<T>};
+          &spread<T>,
+          &rank_update<T>};
 }
 
 }  // namespace mm::MM_ISA

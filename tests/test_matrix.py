@@ -30,6 +30,7 @@ from maxmargin.solvers import (
     SDM,
     SOLVERS,
     ExtraGradient,
+    InteriorPoint,
     NSlack,
     OneSlack,
     Subgradient,
@@ -63,6 +64,7 @@ ENTRANTS = {
     "subgradient": Subgradient(),
     "lp": LP(epsilon=1e-6),
     "extragradient": ExtraGradient(),
+    "interiorpoint": InteriorPoint(),
 }
 FORMULATIONS = list(itertools.product(("linear", "quadratic", "hard"), ("margin", "slack", "none")))
 REGULARIZERS = {
@@ -186,6 +188,7 @@ DOES = {
     "subgradient": (PLAIN, {"l2", "l1 ball"}),
     "lp": (PLAIN, {"l1", "l1, not negative"}),
     "extragradient": (PLAIN, {"l1, not negative"}),
+    "interiorpoint": (ALL, LINKED),
 }
 #: What does not go together: hard margins scale w by one factor, and bounds may forbid that.
 APART = {(("hard", rescale), "own link") for rescale in ("margin", "none")}

@@ -285,6 +285,7 @@ TOGETHER = {
     "extragradient": {"nonnegative L1"},
     "oneslack": {"L2"},
     "nslack": {"L2", "ElasticNet"},
+    "interiorpoint": {"L2", "ElasticNet"},
     "bcfw": {"L2"},
 }
 KINDS = {

@@ -59,7 +59,7 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         default="sdm",
         metavar="NAME",
         help="algorithm: sdm (default), sap, nslack, oneslack, bcfw, subgradient, lp, "
-        "extragradient",
+        "extragradient, interiorpoint",
     )
     group.add_argument(
         "--slack",

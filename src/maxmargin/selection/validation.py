@@ -85,7 +85,7 @@ class Validation:
 
     def end_pass(self, record: PassRecord, machine: Machine) -> object:
         """Score the weights after a pass."""
-        if record.kind == "cached":
+        if record.kind in ("cached", "interior"):
             return False
         report = report_of(self._chain, self._data, machine.weights, self._threads)
         score = {

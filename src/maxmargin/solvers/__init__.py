@@ -8,6 +8,7 @@ from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.driver import SolveResult, solve
 from maxmargin.solvers.extragradient import ExtraGradient
 from maxmargin.solvers.history import History, PassRecord
+from maxmargin.solvers.interior_point import InteriorPoint
 from maxmargin.solvers.lp import LP
 from maxmargin.solvers.nslack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
@@ -25,6 +26,7 @@ __all__ = [
     "Certificate",
     "ExtraGradient",
     "History",
+    "InteriorPoint",
     "NSlack",
     "OneSlack",
     "PassRecord",

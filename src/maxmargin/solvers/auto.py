@@ -14,6 +14,9 @@ here decides which pass comes next. Three ideas beyond the papers, each of which
    still raises the dual; one that SMO left early is taken back to its best point if it would not.
    So the dual never falls.
 
+Problems with few weights go over to interior passes where these are cheaper
+(`maxmargin.solvers.handover`).
+
 Once the block gaps add up to about the gap asked for, the oracle is called at one w ("collect"):
 then their sum is the duality gap, and it stops if that is small enough.
 """
@@ -28,6 +31,7 @@ from maxmargin._native import Engine, PassOptions
 from maxmargin.checks import check_whole_attributes
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.formulations import check_formulation
+from maxmargin.solvers.handover import FIRST_STATE, count, interior_step
 from maxmargin.solvers.steps import Context, Step
 
 __all__ = ["AutoSchedule"]
@@ -86,7 +90,7 @@ class AutoSchedule(Solver):
     def auto_init(self) -> dict[str, Any]:
         """Return the state before the first pass."""
         state: dict[str, Any] = {"looks": 0, "left": 0, "made": 0, "gap": None, "parts": 0}
-        return state | {"work": 0.0, "gain": 0.0}
+        return state | {"work": 0.0, "gain": 0.0} | FIRST_STATE
 
     def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
         """Refuse a state that no run can have had."""
@@ -147,6 +151,8 @@ class AutoSchedule(Solver):
 
     def auto_step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass."""
+        if (step := interior_step(engine, state, context)) is not None:
+            return step
         if state["left"] == 0:
             return self._look(engine, state, context)
         return self._improve(engine, state, context)
@@ -157,7 +163,8 @@ class AutoSchedule(Solver):
         Steps while the oracle goes round make more of its answers, because each is found under
         the newest w. At one w the sum of the block gaps is the duality gap, which alone may stop.
         """
-        if self._near(state, context, self.CONFIRM) or self._settled(state, context):
+        near = self._near(state, context, self.CONFIRM) or self._settled(state, context)
+        if near or state["interior"]:
             result = engine.collect_pass(context.threads, context.seconds_left)
             kind = "collect"
         else:
@@ -173,6 +180,7 @@ class AutoSchedule(Solver):
         # The first cached pass visits all parts, unless this pass did so already.
         state["made"] = 0 if kind == "collect" else 1
         state["work"], state["gain"] = result.work, result.gain
+        count(state, result.work)
         state["looks"] += 1
         if state["looks"] >= self.warm_passes:
             state["left"] = self.cached_passes
@@ -195,6 +203,7 @@ class AutoSchedule(Solver):
         result = engine.cached_pass(context.order(self.permute), options, context.seconds_left)
         state["left"] -= 1
         state["work"] += result.work
+        count(state, result.work)
         state["gain"] += result.gain
         # A cached pass pays while it gains more for its work than this round did so far, the
         # oracle's pass included (the rule of Shah, Kolmogorov and Lampert's MP-BCFW).

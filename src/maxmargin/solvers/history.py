@@ -22,7 +22,8 @@ class PassRecord:
     n_pass : int
         Number of the pass, from 1.
     kind : str
-        "exact" (oracle and step), "collect" (oracle at one w: a true gap) or "cached".
+        "exact" (oracle and step), "collect" (oracle at one w: a true gap), "cached" (steps on the
+        kept planes) or "interior" (all of these at once).
     seconds : float
         Training time so far.
     oracle_calls : int
@@ -32,7 +33,8 @@ class PassRecord:
     dual : float
         Dual objective after the pass.
     gap_estimate : float
-        Relative gap summed over blocks at the moving w of the pass; NaN for cached passes.
+        Relative gap summed over blocks at the moving w of the pass; NaN for cached and interior
+        passes.
     planes : int
         Planes kept.
     nonzeros : int

@@ -9,6 +9,7 @@ from maxmargin.errors import NotCompatibleError
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.bcfw import BCFW
 from maxmargin.solvers.extragradient import ExtraGradient
+from maxmargin.solvers.interior_point import InteriorPoint
 from maxmargin.solvers.lp import LP
 from maxmargin.solvers.nslack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
@@ -21,7 +22,17 @@ __all__ = ["SOLVERS", "make_solver"]
 #: Solvers by the name that ``solver="..."`` takes.
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
-    for solver in (SDM, SAP, NSlack, OneSlack, BCFW, Subgradient, LP, ExtraGradient)
+    for solver in (
+        SDM,
+        SAP,
+        NSlack,
+        OneSlack,
+        BCFW,
+        Subgradient,
+        LP,
+        ExtraGradient,
+        InteriorPoint,
+    )
 }
 
 

@@ -308,7 +308,7 @@ class Run:
             dual=context.dual,
             gap=relative_gap(primal, context.dual),
             gap_estimate=relative_gap(context.dual + result.gap, context.dual)
-            if step.kind != "cached"
+            if step.kind not in ("cached", "interior")
             else math.nan,
             planes=self.machine.size()["planes"],
             nonzeros=self._nonzeros(),
