@@ -18,6 +18,8 @@
 namespace mm {
 
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
+// Room for labels that join the cells of an index later.
+inline constexpr std::size_t kSpareLabels = 8;
 
 // One token of an index.
 struct CellToken {
@@ -78,36 +80,41 @@ class CellReader {
 
 // Write the index of these cells, ascending codes (token << label_bits) | label.
 inline void write_cells(const ChainData& data, int label_bits, std::size_t i, CodeView cells, std::vector<Code>& index) {
-  const std::size_t first = std::size_t(data.offsets[i]), n = data.length(i);
+  const std::size_t first = std::size_t(data.offsets[i]), n = data.length(i), words = data.value_words();
   const Code mask = (Code{1} << label_bits) - 1;
   index.clear();
   if (cells.empty()) return;
-  index.push_back(static_cast<Code>(cells.size()));
+  const auto entries = [&](std::size_t t) {
+    return data.indptr.empty() ? std::size_t{0} : std::size_t(data.indptr[first + t + 1] - data.indptr[first + t]);
+  };
+  // The size first: an index is made often, and one that grows word by word is allocated often.
+  std::size_t size = 1 + cells.size();
+  for (std::size_t at = 0; at < cells.size(); ++at) {
+    const std::size_t t = cells[at] >> label_bits;
+    if (at == 0 || (cells[at - 1] >> label_bits) != t) size += 6 + (1 + words) * entries(t);
+  }
+  if (index.capacity() < size) index.reserve(size + kSpareLabels);
+  index.resize(size);
+  Code* out = index.data();
+  *out++ = static_cast<Code>(cells.size());
   for (std::size_t at = 0; at < cells.size();) {
     const std::size_t t = cells[at] >> label_bits, token = first + t;
-    index.push_back(static_cast<Code>(t));
-    index.push_back(static_cast<Code>(data.labels[token]));
-    index.push_back(t == 0 ? kNone : static_cast<Code>(data.labels[token - 1]));
-    index.push_back(t + 1 == n ? kNone : static_cast<Code>(data.labels[token + 1]));
-    const std::size_t count = index.size();
-    index.push_back(0);
-    for (; at < cells.size() && (cells[at] >> label_bits) == t; ++at) index.push_back(cells[at] & mask);
-    index[count] = static_cast<Code>(index.size() - count - 1);
-    if (data.indptr.empty()) {
-      index.push_back(0);
-      continue;
-    }
-    const std::int64_t begin = data.indptr[token], end = data.indptr[token + 1];
-    index.push_back(static_cast<Code>(end - begin));
-    for (std::int64_t e = begin; e < end; ++e) index.push_back(data.indices[std::size_t(e)]);
-    for (std::int64_t e = begin; e < end && data.values != nullptr; ++e) {
-      index.push_back(std::bit_cast<Code>(data.values[e]));
-    }
-    for (std::int64_t e = begin; e < end && data.values64 != nullptr; ++e) {
-      Code words[2];
-      std::memcpy(words, data.values64 + e, sizeof words);
-      index.insert(index.end(), words, words + 2);
-    }
+    *out++ = static_cast<Code>(t);
+    *out++ = static_cast<Code>(data.labels[token]);
+    *out++ = t == 0 ? kNone : static_cast<Code>(data.labels[token - 1]);
+    *out++ = t + 1 == n ? kNone : static_cast<Code>(data.labels[token + 1]);
+    Code* count = out++;
+    for (; at < cells.size() && (cells[at] >> label_bits) == t; ++at) *out++ = cells[at] & mask;
+    *count = static_cast<Code>(out - count - 1);
+    const std::size_t here = entries(t);
+    *out++ = static_cast<Code>(here);
+    if (here == 0) continue;
+    const std::size_t begin = std::size_t(data.indptr[token]);
+    std::memcpy(out, data.indices.data() + begin, here * sizeof(Code));
+    out += here;
+    if (data.values != nullptr) std::memcpy(out, data.values + begin, here * sizeof(float));
+    if (data.values64 != nullptr) std::memcpy(out, data.values64 + begin, here * sizeof(double));
+    out += words * here;
   }
 }
 

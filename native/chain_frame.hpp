@@ -50,6 +50,7 @@ class ChainFrame : public Structure<T> {
     std::vector<double> amount;    // per cell, accumulate
     std::vector<Code> cells;       // index
     TokenGramBuilder gram_builder;
+    std::vector<float> products;   // of all tokens of a sequence
     SparseScratch sparse;          // gram of long planes
     std::vector<double> all;       // and of those of very long ones, always left zero
     std::vector<std::uint32_t> first, second;  // tokens of two planes, as the kernel knows them

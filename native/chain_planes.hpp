@@ -27,7 +27,7 @@ class ChainPlanes : public ChainGrades<T> {
   std::size_t cache_bytes() const override {
     std::size_t bytes = grams_.capacity() * sizeof(grams_[0]);
     for (std::size_t i = 0; i < grams_.size(); ++i) {
-      if (grams_[i].load(std::memory_order_acquire) != nullptr) bytes += triangle(data_.length(i)) * sizeof(float);
+      if (grams_[i].load(std::memory_order_acquire) != nullptr) bytes += LazyTokenGram::floats(data_.length(i)) * sizeof(float);
     }
     return bytes;
   }
@@ -102,8 +102,6 @@ class ChainPlanes : public ChainGrades<T> {
   using Frame::for_edges;
 
  private:
-  static std::size_t triangle(std::size_t n) { return n * (n + 1) / 2; }
-
   // About how many cycles the two ways of gram() take.
   static double pair_work(std::size_t added, std::size_t kept) {
     return 3.0 * double(added) * double(added + kept);
@@ -116,7 +114,7 @@ class ChainPlanes : public ChainGrades<T> {
   // token's features, a start and an end.
   void gram_of_one(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
                    double* row) const {
-    const double own = double(*token_gram(ws, i)) + 2.0;
+    const double own = double(token_gram(ws, i, a.size())(0, 0)) + 2.0;
     for (std::size_t k = 0; k < planes.size(); ++k) {
       row[k] = planes[k].empty() || a.empty() ? 0.0 : planes[k][0] == a[0] ? 2.0 * own : own;
     }
@@ -125,7 +123,7 @@ class ChainPlanes : public ChainGrades<T> {
   void gram_by_pairs(Scratch& ws, std::size_t i, CodeView a, std::span<const CodeView> planes,
                      double* row) const {
     const std::int32_t* truth = data_.labels + data_.offsets[i];
-    const float* G = token_gram(ws, i);
+    const LazyTokenGram G = token_gram(ws, i, a.size());
     load_edges(ws, i, a);
     for (std::size_t k = 0; k < planes.size(); ++k) {
       double sum = 0.0;
@@ -135,7 +133,7 @@ class ChainPlanes : public ChainGrades<T> {
         for (const Code ca : a) {
           const std::size_t t = ca >> label_bits_;
           const int shared = shared_labels(std::uint32_t(truth[t]), label_of(ca), ys, lb);
-          if (shared != 0) sum += shared * double(G[triangle(std::max(s, t)) + std::min(s, t)]);
+          if (shared != 0) sum += shared * double(G(s, t));
         }
       }
       row[k] = sum + shared_edges(ws, i, planes[k]);
@@ -232,17 +230,23 @@ class ChainPlanes : public ChainGrades<T> {
     for_edges(i, plane, visit);
   }
 
-  // Cached inner products of the tokens of i.
-  const float* token_gram(Scratch& ws, std::size_t i) const {
+  // Cached inner products of the tokens of i, for a plane that differs in so many of them.
+  LazyTokenGram token_gram(Scratch& ws, std::size_t i, std::size_t differing) const {
     const std::size_t n = data_.length(i);
-    const float* known = grams_[i].load(std::memory_order_acquire);
-    if (known != nullptr) return known;
-    auto made = std::make_unique<float[]>(triangle(n));
-    ws.gram_builder.build(data_, std::size_t(data_.offsets[i]), n, made.get());
-    // Engines of two threads may both have made them: the first stay.
-    if (grams_[i].compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return made.release();
-    return known;
+    float* memory = grams_[i].load(std::memory_order_acquire);
+    if (memory == nullptr) {
+      auto made = std::make_unique<float[]>(LazyTokenGram::floats(n));
+      LazyTokenGram::start(made.get(), n);
+      // Engines of two threads may both have made it: the first stays.
+      if (grams_[i].compare_exchange_strong(memory, made.get(), std::memory_order_acq_rel)) memory = made.release();
+    }
+    const LazyTokenGram gram(data_, std::size_t(data_.offsets[i]), n, memory);
+    if (differing > kFewTokens || data_.kernel != nullptr) gram.complete(ws.gram_builder, ws.products);
+    return gram;
   }
+
+  // Planes that differ in more tokens ask for so many pairs that all are made at once.
+  static constexpr std::size_t kFewTokens = 6;
 
   // An entry of a sparse plane takes up to 4 slots of 24 bytes, a weight of an array 8 bytes.
   static constexpr std::size_t kSlotsPerWeight = 12;
@@ -251,7 +255,7 @@ class ChainPlanes : public ChainGrades<T> {
   static constexpr std::size_t kLongestGram = 256;
 
   double features_per_token_ = 0.0;
-  mutable std::vector<std::atomic<const float*>> grams_;  // owned; each is written once
+  mutable std::vector<std::atomic<float*>> grams_;  // owned; each is made once, and filled as asked for
 };
 
 }  // namespace mm

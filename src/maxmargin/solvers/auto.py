@@ -148,6 +148,10 @@ class AutoSchedule(Solver):
     PARTS: ClassVar[float] = 1.3
     #: Look at one w once the last gap seen was within this factor of the one asked for.
     CONFIRM: ClassVar[float] = 1.5
+    #: So many neighbours of the data are visited together in exact passes over at least so many
+    #: examples.
+    TOGETHER: ClassVar[int] = 8
+    MANY: ClassVar[int] = 1000
 
     def auto_step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass."""
@@ -172,7 +176,8 @@ class AutoSchedule(Solver):
             options = PassOptions(
                 tau=tau, tau_relative=self.SMO_DEPTH, prune=self.prune, mu=self.mu
             )
-            result = engine.exact_pass(context.order(self.permute), options, context.seconds_left)
+            order = context.order(self.permute, self._together(state, context))
+            result = engine.exact_pass(order, options, context.seconds_left)
             kind = "exact"
         if math.isfinite(result.gap):  # a hard margin may not be there yet
             state["gap"] = result.gap
@@ -185,6 +190,19 @@ class AutoSchedule(Solver):
         if state["looks"] >= self.warm_passes:
             state["left"] = self.cached_passes
         return Step(kind, result)
+
+    def _together(self, state: dict[str, Any], context: Context) -> int:
+        """Return how many neighbours an exact pass visits one after the other.
+
+        Sentences that stand together in a text share words and so rows of weights, which the
+        second one finds in the cache: on CoNLL-2000 an exact pass takes a fifth less time than in
+        an order without neighbours. Blocks of several parts are many small steps anyway. Where
+        blocks have one part, as in classification, neighbours may be of one class, and steps on
+        them one after the other are worth less: there the order is random. (So is that of cached
+        passes everywhere; they would lose more by it than the cache saves.)
+        """
+        several = state["parts"] >= self.PARTS * context.n_examples >= self.PARTS * self.MANY
+        return self.TOGETHER if several else 1
 
     def _improve(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Optimise over the kept planes, mostly where the violation is large."""

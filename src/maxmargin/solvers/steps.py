@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["Context", "PassTotals", "Step", "Totals"]
 
@@ -44,11 +45,24 @@ class Context:
     seconds_left: float | None = None
     dual: float = 0.0
 
-    def order(self, permute: bool = True) -> np.ndarray[Any, np.dtype[np.uint32]]:
-        """Order in which a pass visits the examples."""
-        if permute:
-            return self.rng.permutation(self.n_examples).astype(np.uint32)
-        return np.arange(self.n_examples, dtype=np.uint32)
+    def order(self, permute: bool = True, together: int = 1) -> NDArray[np.uint32]:
+        """Return the order in which a pass visits the examples.
+
+        Parameters
+        ----------
+        permute : bool
+            A new random order, or that of the data.
+        together : int
+            In a random order, so many neighbours of the data are visited one after the other.
+        """
+        n = self.n_examples
+        if not permute:
+            return np.arange(n, dtype=np.uint32)
+        if together == 1:
+            return self.rng.permutation(n).astype(np.uint32)
+        firsts = together * self.rng.permutation(-(-n // together))
+        order = (firsts[:, None] + np.arange(together)).ravel()
+        return order[order < n].astype(np.uint32)
 
 
 class Totals(Protocol):
