@@ -72,8 +72,26 @@ class Weights {
     moved_ += link_.conjugate(j, double(u_[j]), double(w_[j])) - before;
   }
 
-  // Is w linear in u, so that the quadratic model of a step is the dual itself?
+  // f(add), with a function add(j, amount) that does what the one above does: loops over many
+  // coordinates ask only once what kind of link there is. `add.skips` says that an amount of zero is
+  // dear enough to be left out.
+  template <class F>
+  void adding(F&& f) {
+    if (identity_) [[likely]] {
+      f(Direct{w_.data()});
+    } else if (plain_) {
+      Plain plain{u_.data(), w_.data(), lower_, upper_, scale_};
+      f(plain);
+      moved_ += plain.moved;
+    } else {
+      f(Linked{this});
+    }
+  }
+
+  // Is w linear in u?
   bool linear() const { return identity_ || mapped_; }
+  // Is the dual quadratic, so that the model of a step is the dual itself? Also w = s u is.
+  bool quadratic() const { return linear() || (plain_ && lower_ == T(0) && upper_ == T(0)); }
 
   bool mapped() const { return mapped_; }
   // While u is being made anew, w waits for it to be complete.
@@ -203,6 +221,32 @@ class Weights {
   }
 
  private:
+  struct Direct {
+    static constexpr bool skips = false;
+    T* w;
+    void operator()(std::size_t j, T amount) const { w[j] += amount; }
+  };
+  // One pair of thresholds and one scale, without branches: u - clip(u) is soft(u), bit for bit.
+  struct Plain {
+    static constexpr bool skips = true;
+    T* u;
+    T* w;
+    T lower, upper, scale;
+    double moved = 0.0;
+    void operator()(std::size_t j, T amount) {
+      const T now = u[j] + amount, before = w[j];
+      const T after = (now - std::min(std::max(now, lower), upper)) * scale;
+      u[j] = now;
+      w[j] = after;
+      moved += double(after) * double(after) - double(before) * double(before);
+    }
+  };
+  struct Linked {
+    static constexpr bool skips = true;
+    Weights* weights;
+    void operator()(std::size_t j, T amount) const { weights->add_linked(j, amount); }
+  };
+
   T shrink(T u) const { return Link::soft(u, lower_, upper_) * scale_; }
 
   // ½ u.w
