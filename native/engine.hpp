@@ -16,17 +16,19 @@
 // are C (½ ξ_i² + ½ M_i² - Σ α F). Without slacks (hard margin) neither term is there: the primal is
 // Ω of the smallest multiple of w that has all margins, if there is one.
 //
-// The block of an example is kept in parts (part.hpp). Three passes are offered; a solver is a
+// The block of an example is kept in parts (part.hpp). Four passes are offered; a solver is a
 // schedule of them:
 //   exact_pass    oracle, new planes and a step, example after example   (moves w)
 //   collect_pass  oracle and new planes at one w: the true gap           (w fixed, many threads)
 //   cached_pass   a step on each part from what is kept, no oracle       (moves w)
+//   newton_pass   a step on all parts together, no oracle                (moves w)
 #pragma once
 
 #include <cmath>
 
 #include "block_step.hpp"
 #include "example_loop.hpp"
+#include "newton_step.hpp"
 
 namespace mm {
 
@@ -37,7 +39,7 @@ class Engine {
 
   Engine(const Structure<T>& structure, double C, bool factored, Link link = {}, Slack slack = Slack::kLinear)
       : loop(structure), structure_(structure), blocks_(structure, C, slack, factored),
-        weights_(structure.n_weights(), std::move(link), structure.row_size(), structure.maps_weights()), step_(structure, weights_) {
+        weights_(structure.n_weights(), std::move(link), structure.row_size(), structure.maps_weights()), step_(structure, weights_), newton_(structure) {
     if (!weights_.link().uniform()) recount();  // Ω*(0) is not 0 where the link has offsets or bounds
   }
 
@@ -153,6 +155,15 @@ class Engine {
       if (options.beta_steps) weights_.tick();
     }
     if (weights_.lagging()) weights_.refresh_all();
+    return result;
+  }
+
+  // Newton's method on the multipliers that are above zero (newton_step.hpp); nothing where β lags behind
+  // or a kernel maps the weights.
+  PassResult newton_pass(const NewtonOptions& options) {
+    PassResult result;
+    const Counted counted(dual_, result);
+    if (NewtonStep<T>::applies(weights_)) newton_.run(blocks_, weights_, *loop.first.ws, options, result, [&](PassResult& r) { return loop.stop(r); });
     return result;
   }
 
@@ -364,6 +375,7 @@ class Engine {
   Blocks<T> blocks_;
   Weights<T> weights_;
   BlockStep<T> step_;
+  NewtonStep<T> newton_;
   VisitAverage<T> average_;
   double dual_ = 0.0;  // D, kept up to date step by step
   std::vector<std::pair<std::size_t, Part<T>*>> queue_;

@@ -178,6 +178,47 @@ class Weights {
     const double moved = std::exchange(moved_, 0.0);
     return uniform_ ? 0.5 / link_.scale.all * moved : moved;
   }
+  // ---- along a direction d of u, for steps on all parts at once ----
+
+  // out = the derivative of the link times d. Where the link is flat, `least` of its slope is taken.
+  void times_slope(const T* d, double least, T* out) const {
+    const T* u = sums();
+    if (uniform_) {
+      const T flat = T(least) * scale_;
+      for (std::size_t j = 0; j < w_.size(); ++j) out[j] = d[j] * (u[j] > upper_ || u[j] < lower_ ? scale_ : flat);
+      return;
+    }
+    for (std::size_t j = 0; j < w_.size(); ++j) out[j] = T(double(d[j]) * std::max(link_.slope(j, double(u[j])), least * link_.scale.at(j)));
+  }
+  // Ω*(u + t d) - Ω*(u), its derivative by t and the derivative of that.
+  struct Along {
+    double value = 0.0, slope = 0.0, bend = 0.0;
+  };
+  Along along(const T* d, double t) const {
+    Along sum;
+    const T* u = sums();
+    if (uniform_) {
+      const double lower = link_.lower.all, upper = link_.upper.all;
+      for (std::size_t j = 0; j < w_.size(); ++j) {
+        const double dj = double(d[j]), at = double(u[j]) + t * dj;
+        const double before = Link::soft(double(u[j]), lower, upper), after = Link::soft(at, lower, upper);
+        sum.value += (after - before) * (after + before);
+        sum.slope += dj * after;
+        sum.bend += after != 0.0 ? dj * dj : 0.0;
+      }
+      const double s = link_.scale.all;
+      return {0.5 * s * sum.value, s * sum.slope, s * sum.bend};
+    }
+    for (std::size_t j = 0; j < w_.size(); ++j) {
+      const double dj = double(d[j]);
+      if (dj == 0.0) continue;
+      const double from = double(u[j]), at = from + t * dj, w = link_.weight(j, at);
+      sum.value += link_.conjugate(j, at, w) - link_.conjugate(j, from, link_.weight(j, from));
+      sum.slope += dj * w;
+      sum.bend += dj * dj * link_.slope(j, at);
+    }
+    return sum;
+  }
   // As before the first step: u = u₀.
   void clear() {
     std::fill(w_.data(), w_.data() + w_.size(), T(0));

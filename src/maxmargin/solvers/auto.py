@@ -13,6 +13,10 @@ here decides which pass comes next. Three ideas beyond the papers, each of which
 3. *Over-relaxation.* Cached steps overshoot by ``relaxation``. Below 2 a completely solved step
    still raises the dual; one that SMO left early is taken back to its best point if it would not.
    So the dual never falls.
+4. *Newton's method on all blocks together*, for links that are not linear (elastic nets, priors,
+   bounds): blocks that interact strongly undo each other's steps. After `NEWTON_AFTER` rounds, one
+   at the end of a round is tried (``native/newton_step.hpp``). While it gains more for its work than
+   the round did it is made in each; else the next trial waits for twice as many rounds as the last.
 
 Once the block gaps add up to about the gap asked for, the oracle is called at one w ("collect"):
 then their sum is the duality gap, and it stops if that is small enough.
@@ -24,7 +28,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from maxmargin._native import Engine, PassOptions
+from maxmargin._native import Engine, NewtonOptions, PassOptions
 from maxmargin.checks import check_whole_attributes
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.formulations import check_formulation
@@ -83,10 +87,16 @@ class AutoSchedule(Solver):
         """Cost-to-move of the multipliers; only SAP has one."""
         return 0.0
 
+    @property
+    def nu(self) -> float:
+        """Cost-to-move of β; only SAP has one."""
+        return 0.0
+
     def auto_init(self) -> dict[str, Any]:
         """Return the state before the first pass."""
         state: dict[str, Any] = {"looks": 0, "left": 0, "made": 0, "gap": None, "parts": 0}
-        return state | {"work": 0.0, "gain": 0.0}
+        state |= {"work": 0.0, "gain": 0.0}
+        return state | {"newton": self.NEWTON_AFTER, "patience": 1}
 
     def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
         """Refuse a state that no run can have had."""
@@ -144,12 +154,29 @@ class AutoSchedule(Solver):
     PARTS: ClassVar[float] = 1.3
     #: Look at one w once the last gap seen was within this factor of the one asked for.
     CONFIRM: ClassVar[float] = 1.5
+    #: Rounds before the first trial of Newton's method, and at most between two trials.
+    NEWTON_AFTER: ClassVar[int] = 15
+    NEWTON_REST: ClassVar[int] = 64
 
     def auto_step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass."""
-        if state["left"] == 0:
-            return self._look(engine, state, context)
-        return self._improve(engine, state, context)
+        if state["left"] > 0:
+            return self._improve(engine, state, context)
+        # `newton`: looks until it is tried.
+        if state["newton"] == 0 and not engine.quadratic and self.nu == 0:
+            return self._newton(engine, state, context)
+        state["newton"] = max(state["newton"] - 1, 0)
+        return self._look(engine, state, context)
+
+    def _newton(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+        """Move all multipliers that are above zero together."""
+        result = engine.newton_pass(NewtonOptions(), context.seconds_left)
+        if result.gain * state["work"] > self.PAYS * state["gain"] * result.work:
+            state["newton"], state["patience"] = 1, 1
+        else:
+            state["newton"] = state["patience"] + 1
+            state["patience"] = min(2 * state["patience"], self.NEWTON_REST)
+        return Step("cached", result)
 
     def _look(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Call the oracle on all examples: a step on each or, when the end is near, the true gap.
