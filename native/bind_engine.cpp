@@ -471,10 +471,10 @@ void bind_engine(nb::module_& m) {
 
   nb::class_<NewtonOptions>(m, "NewtonOptions")
       .def("__init__",
-           [](NewtonOptions* self, int products, int solves, double flat, double enough) {
-             new (self) NewtonOptions{products, solves, flat, enough};
+           [](NewtonOptions* self, int products, int solves, double flat, double worth) {
+             new (self) NewtonOptions{products, solves, flat, worth};
            },
-           nb::kw_only(), "products"_a = 30, "solves"_a = 10, "flat"_a = 0.02, "enough"_a = 0.01);
+           nb::kw_only(), "products"_a = 30, "solves"_a = 10, "flat"_a = 0.02, "worth"_a = 0.0);
 
   nb::class_<PassResult>(m, "PassResult")
       .def_ro("gap", &PassResult::gap)

@@ -36,7 +36,7 @@ struct NewtonOptions {
   int products = 30;      // of conjugate gradients, in one solve
   int solves = 10;        // faces, in one pass
   double flat = 0.02;     // share of the slope that is taken where the link is flat
-  double enough = 0.01;   // a solve that gains less than this share of the first one ends the pass
+  double worth = 0.0;     // the pass ends after a solve that gains less than this for its work
 };
 
 template <class T>
@@ -56,12 +56,11 @@ class NewtonStep {
       direction_ = std::make_unique<Weights<T>>(weights.size());
       sloped_.reset(weights.size());
     }
-    double first = 0.0;
     for (int solve = 0; solve < options.solves; ++solve) {
+      const double work = result.work;
       if (!gather(blocks, weights, ws, result, stop) || !conjugate_gradients(weights, ws, options, result, stop)) break;
       const double gain = step(blocks, weights, ws, result);
-      if (!(gain > options.enough * first)) break;
-      first = std::max(first, gain);
+      if (!(gain > 0.0) || gain < options.worth * (result.work - work)) break;
     }
     structure_.weights_changed(ws);
   }

@@ -295,7 +295,7 @@ class PassOptions:
 
 class NewtonOptions:
     def __init__(
-        self, *, products: int = 30, solves: int = 10, flat: float = 0.02, enough: float = 0.01
+        self, *, products: int = 30, solves: int = 10, flat: float = 0.02, worth: float = 0.0
     ) -> None: ...
 
 class PassResult:

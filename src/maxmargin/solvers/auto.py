@@ -14,9 +14,10 @@ here decides which pass comes next. Three ideas beyond the papers, each of which
    still raises the dual; one that SMO left early is taken back to its best point if it would not.
    So the dual never falls.
 4. *Newton's method on all blocks together*, for links that are not linear (elastic nets, priors,
-   bounds): blocks that interact strongly undo each other's steps. After `NEWTON_AFTER` rounds, one
-   at the end of a round is tried (``native/newton_step.hpp``). While it gains more for its work than
-   the round did it is made in each; else the next trial waits for twice as many rounds as the last.
+   bounds): blocks that interact strongly undo each other's steps. After `NEWTON_AFTER` rounds, a
+   pass of it (``native/newton_step.hpp``) is tried at the end of a round. While it gains more for
+   its work than the round did there is one in each round; else it rests until `REST` times its work
+   has been done by others, and is tried again with twice as many conjugate gradients.
 
 Once the block gaps add up to about the gap asked for, the oracle is called at one w ("collect"):
 then their sum is the duality gap, and it stops if that is small enough.
@@ -96,7 +97,7 @@ class AutoSchedule(Solver):
         """Return the state before the first pass."""
         state: dict[str, Any] = {"looks": 0, "left": 0, "made": 0, "gap": None, "parts": 0}
         state |= {"work": 0.0, "gain": 0.0}
-        return state | {"newton": self.NEWTON_AFTER, "patience": 1}
+        return state | {"products": self.PRODUCTS[0], "rest": 0.0, "tried": 0}
 
     def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
         """Refuse a state that no run can have had."""
@@ -154,28 +155,36 @@ class AutoSchedule(Solver):
     PARTS: ClassVar[float] = 1.3
     #: Look at one w once the last gap seen was within this factor of the one asked for.
     CONFIRM: ClassVar[float] = 1.5
-    #: Rounds before the first trial of Newton's method, and at most between two trials.
+    #: Rounds before Newton's method is tried.
     NEWTON_AFTER: ClassVar[int] = 15
-    NEWTON_REST: ClassVar[int] = 64
+    #: Its conjugate gradients: at first and at most.
+    PRODUCTS: ClassVar[tuple[int, int]] = (8, 64)
+    #: After a trial that did not pay, so many times its work is done without it.
+    REST: ClassVar[float] = 20.0
 
     def auto_step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass."""
         if state["left"] > 0:
             return self._improve(engine, state, context)
-        # `newton`: looks until it is tried.
-        if state["newton"] == 0 and not engine.quadratic and self.nu == 0:
+        if self._may_try(engine, state):
             return self._newton(engine, state, context)
-        state["newton"] = max(state["newton"] - 1, 0)
         return self._look(engine, state, context)
+
+    def _may_try(self, engine: Engine, state: dict[str, Any]) -> bool:
+        """Whether Newton's method has its turn, once between two looks."""
+        turn = state["looks"] >= self.NEWTON_AFTER and state["tried"] < state["looks"]
+        return turn and state["rest"] <= 0 and self.nu == 0 and not engine.quadratic
 
     def _newton(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Move all multipliers that are above zero together."""
-        result = engine.newton_pass(NewtonOptions(), context.seconds_left)
-        if result.gain * state["work"] > self.PAYS * state["gain"] * result.work:
-            state["newton"], state["patience"] = 1, 1
-        else:
-            state["newton"] = state["patience"] + 1
-            state["patience"] = min(2 * state["patience"], self.NEWTON_REST)
+        worth = self.PAYS * max(state["gain"], 0.0) / max(state["work"], 1.0)
+        options = NewtonOptions(products=state["products"], worth=worth)
+        result = engine.newton_pass(options, context.seconds_left)
+        state["tried"] = state["looks"]
+        fewest, most = self.PRODUCTS
+        if not result.gain > worth * result.work:
+            state["products"] = 2 * state["products"] if state["products"] < most else fewest
+            state["rest"] = self.REST * result.work
         return Step("cached", result)
 
     def _look(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
@@ -200,6 +209,7 @@ class AutoSchedule(Solver):
         # The first cached pass visits all parts, unless this pass did so already.
         state["made"] = 0 if kind == "collect" else 1
         state["work"], state["gain"] = result.work, result.gain
+        state["rest"] = max(state["rest"] - result.work, 0.0)
         state["looks"] += 1
         if state["looks"] >= self.warm_passes:
             state["left"] = self.cached_passes
@@ -223,6 +233,7 @@ class AutoSchedule(Solver):
         state["left"] -= 1
         state["work"] += result.work
         state["gain"] += result.gain
+        state["rest"] = max(state["rest"] - result.work, 0.0)
         # A cached pass pays while it gains more for its work than this round did so far, the
         # oracle's pass included (the rule of Shah, Kolmogorov and Lampert's MP-BCFW).
         pays = result.gain * state["work"] > self.PAYS * state["gain"] * result.work
