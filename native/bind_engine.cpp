@@ -69,6 +69,13 @@ class EngineHandle final : public Owned {
     check_order(order, problem_.n_examples());
     return run(seconds, [&](auto& engine) { return engine.cached_pass({order.data(), order.shape(0)}, options); });
   }
+  PassResult newton_pass(const NewtonOptions& options, std::optional<double> seconds) {
+    return run(seconds, [&](auto& engine) { return engine.newton_pass(options); });
+  }
+  // Is the dual a quadratic function, as it is where w is linear in u?
+  bool quadratic() const {
+    return std::visit([](const auto& e) { return e->weights().quadratic(); }, engine_);
+  }
   PassResult collect_pass(int threads, std::optional<double> seconds) {
     return run(seconds, [&](auto& engine) { return engine.collect_pass(threads); });
   }
@@ -534,6 +541,13 @@ void bind_engine(nb::module_& m) {
            "min_violation"_a = 0.0, "prune"_a = true, "mu"_a = 0.0, "beta_steps"_a = true,
            "epsilon"_a = -1.0, "frank_wolfe"_a = false, "average"_a = false);
 
+  nb::class_<NewtonOptions>(m, "NewtonOptions")
+      .def("__init__",
+           [](NewtonOptions* self, int products, int solves, double flat, double worth) {
+             new (self) NewtonOptions{products, solves, flat, worth};
+           },
+           nb::kw_only(), "products"_a = 30, "solves"_a = 10, "flat"_a = 0.02, "worth"_a = 0.0);
+
   nb::class_<PassResult>(m, "PassResult")
       .def_ro("gap", &PassResult::gap)
       .def_ro("cached_gap", &PassResult::cached_gap)
@@ -554,6 +568,8 @@ void bind_engine(nb::module_& m) {
            "factored"_a = true, "link"_a = Link{}, "nu"_a = 0.0, "slack"_a = "linear", "rescale"_a = "margin", nb::keep_alive<1, 2>())
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
+      .def("newton_pass", &EngineHandle::newton_pass, "options"_a, "seconds"_a = nb::none())
+      .property("quadratic", &EngineHandle::quadratic)
       .def("collect_pass", &EngineHandle::collect_pass, "threads"_a = 1, "seconds"_a = nb::none())
       .def("interior_pass", &EngineHandle::interior_pass, "accuracy"_a = 0.0, "max_iterations"_a = 100, "warm"_a = true, "prune"_a = false,
            "seconds"_a = nb::none())

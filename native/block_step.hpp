@@ -17,7 +17,8 @@
 // *Stiffness.* Where most weights stay zero, few coordinates of u move w at all, and the dual is far
 // flatter than the bound. Each part keeps the share of the bound's curvature that its last step met:
 // a step of length δ that was predicted to gain linear - bend/2 and gained g has met the curvature
-// 2 (linear - g) / bend of what was assumed. The next step assumes 1.25 times that; a step that lowered
+// 2 (linear - g) / bend of what was assumed. (With quadratic slacks the price of mass bends the dual too,
+// by (Σ δ)², which is known and taken out of both.) The next step assumes 1.25 times that; a step that lowered
 // the dual is taken back and the assumption multiplied by four.
 #pragma once
 
@@ -101,7 +102,7 @@ class BlockStep {
     // Where most weights stay zero the dual is far flatter than that, so the share of the curvature
     // that the last step met is taken, and a step that went too far is taken back. (With a
     // cost-to-move of β the model is the paper's: w moves with u while β rests.)
-    const bool exact_model = weights_.linear(), adaptive = !exact_model && !weights_.lagging();
+    const bool exact_model = weights_.quadratic(), adaptive = !exact_model && !weights_.lagging();
     const double curvature = C * double(part.stiffness) * weights_.steepest() / options.relaxation;
     const double sigma = slack == Slack::kQuadratic ? 1.0 / options.relaxation : 0.0;
     const int steps =
@@ -155,6 +156,9 @@ class BlockStep {
       gain = blocks.C() * (more_loss - more_price) - weights_.take_change();
     }
     if (adaptive) {
+      const double mass = slack == Slack::kQuadratic ? Blocks<T>::mass(part) - M : 0.0;
+      const double priced = mass * mass;  // what the price of mass has of the bend
+      const double assumed = share * share * bend - priced, met = 2.0 * (share * linear - gain / C) - priced;
       if (gain < 0.0) {
         for (std::size_t k = 0; k < m; ++k) {
           lane.coef[k] = -lane.coef[k];
@@ -165,8 +169,7 @@ class BlockStep {
         part.stiffness = std::min(1.0f, 4.0f * part.stiffness);
         return true;  // w has moved, by rounding at least
       }
-      const double met = 2.0 * (share * linear - gain / C) / std::max(share * share * bend, 1e-300);
-      const double wanted = 1.25 * met * double(part.stiffness);
+      const double wanted = 1.25 * double(part.stiffness) * met / std::max(assumed, 1e-300);
       part.stiffness = static_cast<float>(std::clamp(wanted, 0.5 * double(part.stiffness), 1.0));
       part.stiffness = std::max(part.stiffness, 0.02f);
     }

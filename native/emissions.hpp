@@ -135,24 +135,27 @@ class Emissions {
     T a[N];
     for (int k = 0; k < N; ++k) l[k] = label[k], a[k] = amount[k];
     const std::size_t n = sparse.features.size();
-    if (sparse.ones()) {
-      for (std::size_t e = 0; e < n; ++e) {
-        const std::size_t row = std::size_t(sparse.features[e]) * Lp_;
-        for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k]);
-      }
-    } else {
-      sparse.with_values([&](auto value) {
+    weights.adding([&](auto&& add) {
+      if (sparse.ones()) {
         for (std::size_t e = 0; e < n; ++e) {
           const std::size_t row = std::size_t(sparse.features[e]) * Lp_;
-          const T x = static_cast<T>(value(e));
-          for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * x);
+          for (int k = 0; k < N; ++k) add(row + l[k], a[k]);
         }
+      } else {
+        sparse.with_values([&](auto value) {
+          for (std::size_t e = 0; e < n; ++e) {
+            const std::size_t row = std::size_t(sparse.features[e]) * Lp_;
+            const T x = static_cast<T>(value(e));
+            for (int k = 0; k < N; ++k) add(row + l[k], a[k] * x);
+          }
+        });
+      }
+      data_.for_dense(token, [&](std::size_t j, auto value) {
+        const std::size_t row = (data_.row_dense() + j) * Lp_;
+        const T x = static_cast<T>(value);
+        if (std::remove_cvref_t<decltype(add)>::skips && x == T(0)) return;
+        for (int k = 0; k < N; ++k) add(row + l[k], a[k] * x);
       });
-    }
-    data_.for_dense(token, [&](std::size_t j, auto value) {
-      const std::size_t row = (data_.row_dense() + j) * Lp_;
-      const T x = static_cast<T>(value);
-      for (int k = 0; k < N; ++k) weights.add(row + l[k], a[k] * x);
     });
   }
 

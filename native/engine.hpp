@@ -22,6 +22,7 @@
 //   collect_pass  oracle and new planes at one w: the true gap           (w fixed, many threads)
 //   cached_pass   a step on each part from what is kept, no oracle       (moves w)
 //   interior_pass all of what is kept at once, for few weights           (moves w)
+//   newton_pass   a step on all parts together, no oracle                (moves w)
 #pragma once
 
 #include <cmath>
@@ -29,6 +30,7 @@
 #include "block_step.hpp"
 #include "example_loop.hpp"
 #include "interior_pass.hpp"
+#include "newton_step.hpp"
 
 namespace mm {
 
@@ -39,7 +41,7 @@ class Engine {
 
   Engine(const Structure<T>& structure, double C, bool factored, Link link = {}, Slack slack = Slack::kLinear)
       : loop(structure), structure_(structure), blocks_(structure, C, slack, factored),
-        weights_(structure.n_weights(), std::move(link), structure.row_size(), structure.maps_weights()), step_(structure, weights_) {
+        weights_(structure.n_weights(), std::move(link), structure.row_size(), structure.maps_weights()), step_(structure, weights_), newton_(structure) {
     if (!weights_.link().uniform()) recount();  // Ω*(0) is not 0 where the link has offsets or bounds
   }
 
@@ -222,6 +224,15 @@ class Engine {
   // anew from them without need, and a certificate compares the two.
   bool own_weights() const { return own_weights_; }
   void set_own_weights(bool own) { own_weights_ = own; }
+
+  // Newton's method on the multipliers that are above zero (newton_step.hpp); nothing where β lags behind
+  // or a kernel maps the weights.
+  PassResult newton_pass(const NewtonOptions& options) {
+    PassResult result;
+    const Counted counted(dual_, result);
+    if (NewtonStep<T>::applies(weights_)) newton_.run(blocks_, weights_, *loop.first.ws, options, result, [&](PassResult& r) { return loop.stop(r); });
+    return result;
+  }
 
   // Σ_i of what the slacks cost at the present w (ξ_i, or ½ ξ_i²; ξ_i where none is allowed).
   double hinge(int threads) {
@@ -434,6 +445,7 @@ class Engine {
   Blocks<T> blocks_;
   Weights<T> weights_;
   BlockStep<T> step_;
+  NewtonStep<T> newton_;
   VisitAverage<T> average_;
   double dual_ = 0.0;  // D, kept up to date step by step
   std::vector<std::pair<std::size_t, Part<T>*>> queue_;

@@ -114,6 +114,12 @@ struct Link {
   double weight(std::size_t k, double u) const {
     return std::clamp(offset.at(k) + scale.at(k) * soft(u, lower.at(k), upper.at(k)), least.at(k), most.at(k));
   }
+  // The derivative of weight(k, u) by u; at kinks that of the flat side.
+  double slope(std::size_t k, double u) const {
+    const double t = soft(u, lower.at(k), upper.at(k)), w = offset.at(k) + scale.at(k) * t;
+    const bool moves = t != 0.0 || (lower.at(k) == 0.0 && upper.at(k) == 0.0);
+    return moves && w > least.at(k) && w < most.at(k) ? scale.at(k) : 0.0;
+  }
   // Ω_k(w)
   double penalty(std::size_t k, double w) const {
     const double d = w - offset.at(k), s = scale.at(k);

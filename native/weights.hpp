@@ -72,8 +72,26 @@ class Weights {
     moved_ += link_.conjugate(j, double(u_[j]), double(w_[j])) - before;
   }
 
-  // Is w linear in u, so that the quadratic model of a step is the dual itself?
+  // f(add), with a function add(j, amount) that does what the one above does: loops over many
+  // coordinates ask only once what kind of link there is. `add.skips` says that an amount of zero is
+  // dear enough to be left out.
+  template <class F>
+  void adding(F&& f) {
+    if (identity_) [[likely]] {
+      f(Direct{w_.data()});
+    } else if (plain_) {
+      Plain plain{u_.data(), w_.data(), lower_, upper_, scale_};
+      f(plain);
+      moved_ += plain.moved;
+    } else {
+      f(Linked{this});
+    }
+  }
+
+  // Is w linear in u?
   bool linear() const { return identity_ || mapped_; }
+  // Is the dual quadratic, so that the model of a step is the dual itself? Also w = s u is.
+  bool quadratic() const { return linear() || (plain_ && lower_ == T(0) && upper_ == T(0)); }
 
   bool mapped() const { return mapped_; }
   // While u is being made anew, w waits for it to be complete.
@@ -160,6 +178,47 @@ class Weights {
     const double moved = std::exchange(moved_, 0.0);
     return uniform_ ? 0.5 / link_.scale.all * moved : moved;
   }
+  // ---- along a direction d of u, for steps on all parts at once ----
+
+  // out = the derivative of the link times d. Where the link is flat, `least` of its slope is taken.
+  void times_slope(const T* d, double least, T* out) const {
+    const T* u = sums();
+    if (uniform_) {
+      const T flat = T(least) * scale_;
+      for (std::size_t j = 0; j < w_.size(); ++j) out[j] = d[j] * (u[j] > upper_ || u[j] < lower_ ? scale_ : flat);
+      return;
+    }
+    for (std::size_t j = 0; j < w_.size(); ++j) out[j] = T(double(d[j]) * std::max(link_.slope(j, double(u[j])), least * link_.scale.at(j)));
+  }
+  // Ω*(u + t d) - Ω*(u), its derivative by t and the derivative of that.
+  struct Along {
+    double value = 0.0, slope = 0.0, bend = 0.0;
+  };
+  Along along(const T* d, double t) const {
+    Along sum;
+    const T* u = sums();
+    if (uniform_) {
+      const double lower = link_.lower.all, upper = link_.upper.all;
+      for (std::size_t j = 0; j < w_.size(); ++j) {
+        const double dj = double(d[j]), at = double(u[j]) + t * dj;
+        const double before = Link::soft(double(u[j]), lower, upper), after = Link::soft(at, lower, upper);
+        sum.value += (after - before) * (after + before);
+        sum.slope += dj * after;
+        sum.bend += after != 0.0 ? dj * dj : 0.0;
+      }
+      const double s = link_.scale.all;
+      return {0.5 * s * sum.value, s * sum.slope, s * sum.bend};
+    }
+    for (std::size_t j = 0; j < w_.size(); ++j) {
+      const double dj = double(d[j]);
+      if (dj == 0.0) continue;
+      const double from = double(u[j]), at = from + t * dj, w = link_.weight(j, at);
+      sum.value += link_.conjugate(j, at, w) - link_.conjugate(j, from, link_.weight(j, from));
+      sum.slope += dj * w;
+      sum.bend += dj * dj * link_.slope(j, at);
+    }
+    return sum;
+  }
   // As before the first step: u = u₀.
   void clear() {
     std::fill(w_.data(), w_.data() + w_.size(), T(0));
@@ -203,6 +262,32 @@ class Weights {
   }
 
  private:
+  struct Direct {
+    static constexpr bool skips = false;
+    T* w;
+    void operator()(std::size_t j, T amount) const { w[j] += amount; }
+  };
+  // One pair of thresholds and one scale, without branches: u - clip(u) is soft(u), bit for bit.
+  struct Plain {
+    static constexpr bool skips = true;
+    T* u;
+    T* w;
+    T lower, upper, scale;
+    double moved = 0.0;
+    void operator()(std::size_t j, T amount) {
+      const T now = u[j] + amount, before = w[j];
+      const T after = (now - std::min(std::max(now, lower), upper)) * scale;
+      u[j] = now;
+      w[j] = after;
+      moved += double(after) * double(after) - double(before) * double(before);
+    }
+  };
+  struct Linked {
+    static constexpr bool skips = true;
+    Weights* weights;
+    void operator()(std::size_t j, T amount) const { weights->add_linked(j, amount); }
+  };
+
   T shrink(T u) const { return Link::soft(u, lower_, upper_) * scale_; }
 
   // ½ u.w

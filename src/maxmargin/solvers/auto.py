@@ -13,6 +13,11 @@ here decides which pass comes next. Three ideas beyond the papers, each of which
 3. *Over-relaxation.* Cached steps overshoot by ``relaxation``. Below 2 a completely solved step
    still raises the dual; one that SMO left early is taken back to its best point if it would not.
    So the dual never falls.
+4. *Newton's method on all blocks together*, for links that are not linear (elastic nets, priors,
+   bounds): blocks that interact strongly undo each other's steps. After `NEWTON_AFTER` rounds, a
+   pass of it (``native/newton_step.hpp``) is tried at the end of a round. While it gains more for
+   its work than the round did there is one in each round; else it rests until `REST` times its work
+   has been done by others, and is tried again with twice as many conjugate gradients.
 
 Problems with few weights go over to interior passes where these are cheaper
 (`maxmargin.solvers.handover`).
@@ -27,7 +32,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from maxmargin._native import Engine, PassOptions
+from maxmargin._native import Engine, NewtonOptions, PassOptions
 from maxmargin.checks import check_whole_attributes
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.formulations import check_formulation
@@ -87,10 +92,16 @@ class AutoSchedule(Solver):
         """Cost-to-move of the multipliers; only SAP has one."""
         return 0.0
 
+    @property
+    def nu(self) -> float:
+        """Cost-to-move of β; only SAP has one."""
+        return 0.0
+
     def auto_init(self) -> dict[str, Any]:
         """Return the state before the first pass."""
         state: dict[str, Any] = {"looks": 0, "left": 0, "made": 0, "gap": None, "parts": 0}
-        return state | {"work": 0.0, "gain": 0.0} | FIRST_STATE
+        state |= {"work": 0.0, "gain": 0.0}
+        return state | {"products": self.PRODUCTS[0], "rest": 0.0, "tried": 0} | FIRST_STATE
 
     def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
         """Refuse a state that no run can have had."""
@@ -152,14 +163,42 @@ class AutoSchedule(Solver):
     #: examples.
     TOGETHER: ClassVar[int] = 8
     MANY: ClassVar[int] = 1000
+    #: Rounds before Newton's method is tried.
+    NEWTON_AFTER: ClassVar[int] = 15
+    #: Its conjugate gradients: at first and at most.
+    PRODUCTS: ClassVar[tuple[int, int]] = (8, 64)
+    #: After a trial that did not pay, so many times its work is done without it.
+    REST: ClassVar[float] = 20.0
 
     def auto_step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass."""
         if (step := interior_step(engine, state, context)) is not None:
             return step
-        if state["left"] == 0:
-            return self._look(engine, state, context)
-        return self._improve(engine, state, context)
+        if state["left"] > 0:
+            return self._improve(engine, state, context)
+        if self._may_try(engine, state):
+            return self._newton(engine, state, context)
+        return self._look(engine, state, context)
+
+    def _may_try(self, engine: Engine, state: dict[str, Any]) -> bool:
+        """Whether Newton's method has its turn, once between two looks."""
+        turn = state["looks"] >= self.NEWTON_AFTER and state["tried"] < state["looks"]
+        if not turn or state["interior"] or self.nu != 0:
+            return False
+        return state["rest"] <= 0 and not engine.quadratic
+
+    def _newton(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+        """Move all multipliers that are above zero together."""
+        worth = self.PAYS * max(state["gain"], 0.0) / max(state["work"], 1.0)
+        options = NewtonOptions(products=state["products"], worth=worth)
+        result = engine.newton_pass(options, context.seconds_left)
+        count(state, result.work)
+        state["tried"] = state["looks"]
+        fewest, most = self.PRODUCTS
+        if not result.gain > worth * result.work:
+            state["products"] = 2 * state["products"] if state["products"] < most else fewest
+            state["rest"] = self.REST * result.work
+        return Step("cached", result)
 
     def _look(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Call the oracle on all examples: a step on each or, when the end is near, the true gap.
@@ -186,6 +225,7 @@ class AutoSchedule(Solver):
         state["made"] = 0 if kind == "collect" else 1
         state["work"], state["gain"] = result.work, result.gain
         count(state, result.work)
+        state["rest"] = max(state["rest"] - result.work, 0.0)
         state["looks"] += 1
         if state["looks"] >= self.warm_passes:
             state["left"] = self.cached_passes
@@ -223,6 +263,7 @@ class AutoSchedule(Solver):
         state["work"] += result.work
         count(state, result.work)
         state["gain"] += result.gain
+        state["rest"] = max(state["rest"] - result.work, 0.0)
         # A cached pass pays while it gains more for its work than this round did so far, the
         # oracle's pass included (the rule of Shah, Kolmogorov and Lampert's MP-BCFW).
         pays = result.gain * state["work"] > self.PAYS * state["gain"] * result.work

@@ -53,7 +53,7 @@ class StallWatch:
     def note(self, step: Step) -> None:
         """Take note of a pass."""
         gap = step.result.gap
-        if step.kind == "cached" or not math.isfinite(gap):
+        if step.kind in ("cached", "interior") or not math.isfinite(gap):
             return
         self.looks += 1
         if self.least is None or gap < BETTER * self.least:
