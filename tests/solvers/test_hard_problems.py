@@ -186,7 +186,7 @@ NOT_YET = {
     "costs, prior": BY_CORNERS,
 }
 #: Solver -> what it does not solve, as far as it does the regulariser at all.
-KNOWN_FAILURES = {"sdm": NOT_YET, "sap": NOT_YET, "nslack": NOT_YET}
+KNOWN_FAILURES = {}
 
 
 def known(name, problem, regularizer, slack, rescale):
