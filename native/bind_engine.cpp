@@ -257,6 +257,7 @@ class EngineHandle final : public Owned {
   // The primal of weights that need not be the present ones, under the same objective.
   template <class T>
   double primal_of(Array<T> weights, int threads) {
+    require(!mapped(), "with a kernel the primal is that of multipliers, not of weights");
     if constexpr (sizeof(T) == 4) {
       if (widened_) {  // weights of before
         require(weights.shape(0) == narrow().n_weights(), "expected " + std::to_string(narrow().n_weights()) + " weights, got " + std::to_string(weights.shape(0)));
@@ -266,7 +267,6 @@ class EngineHandle final : public Owned {
     }
     auto* engine = std::get_if<std::shared_ptr<Engine<T>>>(&engine_);
     require(engine != nullptr, "the weights must be of the type of the engine's own");
-    require(!(*engine)->weights().mapped(), "with a kernel the primal is that of multipliers, not of weights");
     const std::size_t n = (*engine)->weights().size();
     require(weights.shape(0) == n, "expected " + std::to_string(n) + " weights, got " + std::to_string(weights.shape(0)));
     return with_certifier(threads, [&](auto& certifier) { return primal_at(certifier, weights.data()); });

@@ -44,7 +44,6 @@ BETTER = 0.9
 #: Training ends after so many passes in a row that a solver calls stuck.
 MAX_STUCK = 5
 
-
 #: Of the certificates that missed the gap: the smallest gap, those since it, and the pass of it.
 NONE_REFUSED: dict[str, Any] = {"smallest": None, "idle": 0, "reached": 0}
 
@@ -220,6 +219,7 @@ class Run:
         while not (self.by_gap or self.own or self.cause):
             if self.stuck >= MAX_STUCK and not self._widen():
                 self.cause = stuck_reason(self._dtype)
+            if self.cause:
                 return
             self.cause = self.limit.reached(len(self.history), self.work)
             if self.cause:
