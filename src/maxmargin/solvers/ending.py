@@ -176,8 +176,8 @@ def not_reached(
     if certificate.missed is not None:
         return f"training ended with a model of unknown quality ({reason}): {certificate}"
     other = ""
-    if "interior_point" in solvers:
-        other = ', or, where there are few weights, take solver="interior_point"'
+    if "interiorpoint" in solvers:
+        other = ', or, where there are few weights, take solver="interiorpoint"'
     return (
         f"training stopped before the gap was reached ({reason}): primal "
         f"{certificate.primal:.6g}, dual {certificate.dual:.6g}: within "
