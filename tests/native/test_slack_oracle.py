@@ -178,18 +178,14 @@ WEIGHTS = {
 }
 
 
-@given(
-    SEEDS,
-    LENGTHS,
-    st.integers(2, 4),
-    FEATURES,
-    SCALES,
-    st.sampled_from([None, *COSTS]),
-    st.sampled_from([None, *WEIGHTS]),
-)
+KINDS_OF_LOSS = st.tuples(st.sampled_from([None, *COSTS]), st.sampled_from([None, *WEIGHTS]))
+
+
+@given(SEEDS, LENGTHS, st.integers(2, 4), st.tuples(FEATURES, SCALES), KINDS_OF_LOSS)
 @settings(max_examples=120, deadline=None)
-def test_other_losses_are_exact(seed, lengths, n_labels, features, scale, cost, weight):
-    outputs, w = draw(seed, lengths, n_labels, features, scale)
+def test_other_losses_are_exact(seed, lengths, n_labels, kind, losses):
+    outputs, w = draw(seed, lengths, n_labels, *kind)
+    cost, weight = losses
     rng = np.random.default_rng(seed)
     if cost is not None:
         matrix = COSTS[cost](rng, n_labels)
@@ -286,9 +282,9 @@ def margins_by_loss(case, i, w, cost, weight):
         for y in range(L):
             loss = int(weight[first + t] * cost[truth[t], y])
             for (p, before), value in best.items() if t else [((None, 0), 0.0)]:
-                value = value + score[t, y] + (start[y] if p is None else transition[p, y])
+                step = score[t, y] + (start[y] if p is None else transition[p, y])
                 key = y, before + loss
-                now[key] = max(now.get(key, -np.inf), value)
+                now[key] = max(now.get(key, -np.inf), value + step)
         best = now
     own = score[np.arange(len(truth)), truth].sum() + start[truth[0]] + end[truth[-1]]
     own += transition[truth[:-1], truth[1:]].sum()
