@@ -469,3 +469,29 @@ def test_oracles_of_text_take_few_calls(slack, rescale, most):
         look = engine.collect_pass()
         assert look.added == 0
         assert look.work < most * unit
+
+
+def test_a_search_without_an_end_is_given_up():
+    """Subset sums: all outputs lie on one line, and which sum is best is hard to tell."""
+    rng = np.random.default_rng(0)
+    n, slope = 30, 0.025
+    loss = rng.uniform(1.0, 2.0, n)
+    problem = ChainProblem(
+        2,
+        0,
+        np.array([0, n], np.int64),
+        dense64=loss[:, None].copy(),
+        token_weight64=loss,
+        labels=np.zeros(n, np.int32),
+    )
+    engine = Engine(problem, 1.0, single=False, factored=False, rescale="slack")
+    engine.weights[0] = slope  # an error at token t has the margin slope * loss[t]
+    # H = Δ (1 - slope Δ) is at most 1 / (4 slope), at Δ = 1 / (2 slope).
+    bound = engine.hinge()
+    assert bound == pytest.approx(0.25 / slope, rel=1e-9)
+    engine.exact_pass(np.array([0], np.uint32), PassOptions(prune=False, tau=1e300))
+    _, h, *_, indices, values = engine.planes()
+    found = h[0] - values @ np.asarray(engine.weights)[indices]
+    assert 0.0 < found < bound
+    sums = [loss[:k].sum() for k in range(n)]  # some outputs; the best is at least as good as these
+    assert max(d * (1 - slope * d) for d in sums) <= bound + 1e-9
