@@ -2,9 +2,9 @@
 
 Claim shown: solvers that solve the same problem end within 0.1 % of each other. Each runs until its
 own certificate says 0.1 % (or for --limit seconds). Printed are primal, dual and gap, the ratio of
-each primal to the lowest, seconds on the clock and of processor time (on a busy machine the second is
-what a run takes), and for each formulation whether all dual solvers agree. (Subgradient steps are not
-among these: they have no stopping rule of their own and are shown for comparison.)
+each primal to the lowest, seconds on the clock and of processor time (on a busy machine the second
+is what a run takes), and for each formulation whether all dual solvers agree. (Subgradient steps
+are not among these: they have no stopping rule of their own and are shown for comparison.)
 
     python benchmarks/agreement.py --data ../shared/data
 

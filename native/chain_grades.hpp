@@ -206,7 +206,7 @@ class ChainGrades : public ChainViterbi<T> {
   }
 
   static constexpr double kMostGrades = 8e9;  // bytes of the table of grades()
-  static constexpr std::size_t kMostPairs = 1 << 19;  // that undecided() may keep
+  static constexpr std::size_t kMostPairs = 1 << 17;  // that undecided() may keep
   // Cycles for each label of a pair, for one error, and of a row of the table over those of Viterbi in vector code.
   static constexpr double kPairWork = 3.0, kOneWork = 2.0, kTableWork = 2.5;
 

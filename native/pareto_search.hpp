@@ -16,6 +16,7 @@
 // may grow without such a bound, and the search gives up after `most` pairs.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include "common.hpp"
@@ -69,7 +70,7 @@ class ParetoSearch {
           if (!(spare > 0.0)) continue;
           const double now = a + loss_[t * Lp + l];
           if (!within_reach(merit, open, now, rest_[t + 1], spare + floor)) continue;
-          insert(l, {now, s + double(row[l]) + double(S[t * Lp + l]), from, static_cast<std::uint32_t>(l)});
+          fronts_[l].push_back({now, s + double(row[l]) + double(S[t * Lp + l]), from, static_cast<std::uint32_t>(l)});
         }
       };
       if (t == 0) {
@@ -78,7 +79,7 @@ class ParetoSearch {
         const T* A = into(t);
         for (std::size_t k = first; k < last; ++k) extend(labels_[k].loss, labels_[k].score, std::int32_t(k), A + labels_[k].label * Lp);
       }
-      for (const auto& front : fronts_) labels_.insert(labels_.end(), front.begin(), front.end());
+      for (auto& front : fronts_) keep_best(front);
       if (labels_.size() > most) return Outcome::kGaveUp;
       first = last;
       if (labels_.size() == first) return Outcome::kNothing;
@@ -161,16 +162,24 @@ class ParetoSearch {
     return sum > merit.least_sum(open.slope, open.top, from, std::max(from, to), open.step);
   }
 
-  // Into the front of a label, unless a pair there is as good in both; those that it beats leave. Losses
-  // that differ by rounding only are equal.
-  void insert(std::size_t l, const Label& added) {
-    std::vector<Label>& front = fronts_[l];
-    const double near = 1e-12 * (1.0 + added.loss);
-    for (const Label& kept : front) {
-      if (kept.loss >= added.loss - near && kept.score >= added.score) return;
+  // Add those of the pairs at one token and label that no other beats in both. Losses that differ by
+  // rounding only are equal.
+  void keep_best(std::vector<Label>& pairs) {
+    if (pairs.size() > 1) {
+      std::sort(pairs.begin(), pairs.end(), [](const Label& a, const Label& b) {
+        if (a.loss != b.loss) return a.loss > b.loss;
+        return a.score != b.score ? a.score > b.score : a.from < b.from;
+      });
     }
-    std::erase_if(front, [&](const Label& kept) { return added.loss >= kept.loss - near && added.score >= kept.score; });
-    front.push_back(added);
+    const std::size_t first = labels_.size();
+    for (const Label& pair : pairs) {
+      if (labels_.size() > first) {
+        const Label& last = labels_.back();
+        if (pair.score <= last.score) continue;
+        if (pair.loss >= last.loss - 1e-12 * (1.0 + last.loss)) labels_.pop_back();
+      }
+      labels_.push_back(pair);
+    }
   }
 
   // Of the bounds, which are sums of T.

@@ -178,18 +178,14 @@ WEIGHTS = {
 }
 
 
-@given(
-    SEEDS,
-    LENGTHS,
-    st.integers(2, 4),
-    FEATURES,
-    SCALES,
-    st.sampled_from([None, *COSTS]),
-    st.sampled_from([None, *WEIGHTS]),
-)
+KINDS_OF_LOSS = st.tuples(st.sampled_from([None, *COSTS]), st.sampled_from([None, *WEIGHTS]))
+
+
+@given(SEEDS, LENGTHS, st.integers(2, 4), st.tuples(FEATURES, SCALES), KINDS_OF_LOSS)
 @settings(max_examples=120, deadline=None)
-def test_other_losses_are_exact(seed, lengths, n_labels, features, scale, cost, weight):
-    outputs, w = draw(seed, lengths, n_labels, features, scale)
+def test_other_losses_are_exact(seed, lengths, n_labels, kind, losses):
+    outputs, w = draw(seed, lengths, n_labels, *kind)
+    cost, weight = losses
     rng = np.random.default_rng(seed)
     if cost is not None:
         matrix = COSTS[cost](rng, n_labels)
@@ -286,9 +282,9 @@ def margins_by_loss(case, i, w, cost, weight):
         for y in range(L):
             loss = int(weight[first + t] * cost[truth[t], y])
             for (p, before), value in best.items() if t else [((None, 0), 0.0)]:
-                value = value + score[t, y] + (start[y] if p is None else transition[p, y])
+                step = score[t, y] + (start[y] if p is None else transition[p, y])
                 key = y, before + loss
-                now[key] = max(now.get(key, -np.inf), value)
+                now[key] = max(now.get(key, -np.inf), value + step)
         best = now
     own = score[np.arange(len(truth)), truth].sum() + start[truth[0]] + end[truth[-1]]
     own += transition[truth[:-1], truth[1:]].sum()
@@ -473,3 +469,29 @@ def test_oracles_of_text_take_few_calls(slack, rescale, most):
         look = engine.collect_pass()
         assert look.added == 0
         assert look.work < most * unit
+
+
+def test_a_search_without_an_end_is_given_up():
+    """Subset sums: all outputs lie on one line, and which sum is best is hard to tell."""
+    rng = np.random.default_rng(0)
+    n, slope = 30, 0.025
+    loss = rng.uniform(1.0, 2.0, n)
+    problem = ChainProblem(
+        2,
+        0,
+        np.array([0, n], np.int64),
+        dense64=loss[:, None].copy(),
+        token_weight64=loss,
+        labels=np.zeros(n, np.int32),
+    )
+    engine = Engine(problem, 1.0, single=False, factored=False, rescale="slack")
+    engine.weights[0] = slope  # an error at token t has the margin slope * loss[t]
+    # H = Δ (1 - slope Δ) is at most 1 / (4 slope), at Δ = 1 / (2 slope).
+    bound = engine.hinge()
+    assert bound == pytest.approx(0.25 / slope, rel=1e-9)
+    engine.exact_pass(np.array([0], np.uint32), PassOptions(prune=False, tau=1e300))
+    _, h, *_, indices, values = engine.planes()
+    found = h[0] - values @ np.asarray(engine.weights)[indices]
+    assert 0.0 < found < bound
+    sums = [loss[:k].sum() for k in range(n)]  # some outputs; the best is at least as good as these
+    assert max(d * (1 - slope * d) for d in sums) <= bound + 1e-9

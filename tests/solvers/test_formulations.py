@@ -215,7 +215,8 @@ def test_the_optimum_with_other_losses(kind, slack, rescale):
 def three_by_three(seed):
     """Three sequences of three tokens whose errors have costs of 1 to 3."""
     cost = np.array([[0.0, 3.0, 1.0], [1.0, 0.0, 2.0], [2.0, 1.0, 0.0]])
-    case = random_case(np.random.default_rng(seed), n_labels=3, lengths=(3, 3, 3), features="values")
+    rng = np.random.default_rng(seed)
+    case = random_case(rng, n_labels=3, lengths=(3, 3, 3), features="values")
     case.reference.cost = case.arrays["cost"] = cost
     return Small(
         case.problem(), list_planes(case.reference, case.X, case.Y), np.ones(3), case.unpadded
