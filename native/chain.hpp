@@ -34,10 +34,10 @@ class Chain final : public ChainPlanes<T> {
     Scratch& ws = static_cast<Scratch&>(base);
     read_cells(index, data_.value_words(), label_bits_, ws.cells);
     const std::size_t old = ws.cells.size();
-    ws.cells.insert(ws.cells.end(), plane.begin(), plane.end());
-    std::inplace_merge(ws.cells.begin(), ws.cells.begin() + std::ptrdiff_t(old), ws.cells.end());
-    ws.cells.erase(std::unique(ws.cells.begin(), ws.cells.end()), ws.cells.end());
-    if (ws.cells.size() != old) write_cells(data_, label_bits_, i, ws.cells, index);
+    ws.joined.resize(old + plane.size());
+    const auto end = std::set_union(ws.cells.begin(), ws.cells.end(), plane.begin(), plane.end(), ws.joined.begin());
+    ws.joined.resize(std::size_t(end - ws.joined.begin()));
+    if (ws.joined.size() != old) write_cells(data_, label_bits_, i, ws.joined, index);
   }
 
   void reindex(typename Base::Workspace& base, std::size_t i, std::span<const CodeView> planes,

@@ -48,7 +48,7 @@ class ChainFrame : public Structure<T> {
     std::vector<double> edge;      // [(L + 2) * Lp] scratch of gram, always left zero
     std::vector<Cell> cell;        // the cells of the index, with their gains
     std::vector<double> amount;    // per cell, accumulate
-    std::vector<Code> cells;       // index
+    std::vector<Code> cells, joined;  // index
     TokenGramBuilder gram_builder;
     std::vector<float> products;   // of all tokens of a sequence
     SparseScratch sparse;          // gram of long planes

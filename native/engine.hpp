@@ -101,6 +101,7 @@ class Engine {
           if (i + 4 < end) {  // the parts of other shares belong to other threads
             const Parts<T>& later = blocks[i + 4];
             prefetch_range(later.data(), later.size() * sizeof(Part<T>));
+            for (const Part<T>& part : blocks[i + 2]) prefetch_range(part.set.alpha(), part.set.bytes());
           }
           const Found found = structure_.oracle(*lane.ws, i, weights_.data());
           ++share.oracle_calls;
