@@ -45,12 +45,13 @@ class Program(NamedTuple):
     engine: Any
 
     def primal(self, w: Vector) -> float:
+        """Return the objective of w, with the best slacks."""
         xi = np.zeros(self.n)
         np.maximum.at(xi, self.example, self.loss - self.A @ w)
         return float(0.5 * w @ w + self.C * xi.sum())
 
     def rows(self) -> tuple[Any, Vector]:
-        """The constraints, M (w, ξ) >= b."""
+        """Return the constraints, M (w, ξ) >= b."""
         N, d = self.A.shape
         slack = csr_matrix((np.ones(N), (np.arange(N), self.example)), shape=(N, self.n))
         bottom = hstack([csr_matrix((self.n, d)), identity(self.n)])
@@ -59,9 +60,11 @@ class Program(NamedTuple):
         ]
 
     def objective(self, ridge: float = 0.0) -> tuple[Vector, Vector]:
-        """The diagonal of the quadratic term, and the linear one."""
+        """Return the diagonal of the quadratic term, and the linear one."""
         d = self.A.shape[1]
-        return np.r_[np.ones(d), np.full(self.n, ridge)], np.r_[np.zeros(d), np.full(self.n, self.C)]
+        return np.r_[np.ones(d), np.full(self.n, ridge)], np.r_[
+            np.zeros(d), np.full(self.n, self.C)
+        ]
 
 
 def train(name: str, C: float) -> tuple[Program, Any]:
@@ -170,7 +173,9 @@ def main() -> None:
                 seconds = ours.seconds if solver == "ours" else seconds  # type: ignore[attr-defined]
                 unit = unit or seconds
                 error = p.primal(w) / dual - 1 if np.isfinite(w).all() else np.inf
-                print(f"  {solver:10s} {seconds / unit:8.1f} x    primal above the bound {error:9.1e}")
+                print(
+                    f"  {solver:10s} {seconds / unit:8.1f} x    primal above the bound {error:9.1e}"
+                )
                 output.append(
                     {
                         "data": name,

@@ -9,7 +9,17 @@ import warnings
 import numpy as np
 import pytest
 
-from maxmargin import BCFW, LP, SAP, SDM, ExtraGradient, InteriorPoint, NSlack, OneSlack, Subgradient
+from maxmargin import (
+    BCFW,
+    LP,
+    SAP,
+    SDM,
+    ExtraGradient,
+    InteriorPoint,
+    NSlack,
+    OneSlack,
+    Subgradient,
+)
 from maxmargin.errors import ConvergenceWarning, NothingLearnedError
 from maxmargin.regularizers import L1, L2, ElasticNet
 from maxmargin.solvers import SOLVERS, Certificate, driver, solve

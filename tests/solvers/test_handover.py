@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import maxmargin.solvers.handover as handover
 from kit import assert_same_run, quietly
 from maxmargin import _native
 from maxmargin.regularizers import L2, ElasticNet
-from maxmargin.solvers import SAP, SDM
+from maxmargin.solvers import SAP, SDM, handover
 from native_problems import random_case
 
 
