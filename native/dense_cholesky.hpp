@@ -18,6 +18,11 @@
 
 namespace mm {
 
+// A matrix has entries that are no numbers.
+struct NotFinite : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 class DenseCholesky {
  public:
   // All zero, n by n.
@@ -74,7 +79,7 @@ class DenseCholesky {
       if (try_factor(halt, halted)) return true;
       if (halted) return false;
     }
-    throw std::runtime_error("a matrix of the interior point is not finite");
+    throw NotFinite("a matrix of the interior point is not finite");
   }
   double ridge() const { return ridge_; }
 

@@ -173,9 +173,13 @@ class Interior {
       residuals();
       const double mu = complementarity(0.0);
       if (!std::isfinite(mu) || !(mu > 0.0)) return false;
-      if (!factor()) {
-        result.interrupted = true;
-        return false;
+      try {
+        if (!factor()) {
+          result.interrupted = true;
+          return false;
+        }
+      } catch (const NotFinite&) {
+        return false;  // the numbers have run out
       }
       for (std::size_t i = 0; i < pairs_; ++i) rc_[i] = s_[i] * z_[i];
       direction();

@@ -10,7 +10,17 @@ import warnings
 import numpy as np
 import pytest
 
-from maxmargin import BCFW, LP, SAP, SDM, ExtraGradient, NSlack, OneSlack, Subgradient
+from maxmargin import (
+    BCFW,
+    LP,
+    SAP,
+    SDM,
+    ExtraGradient,
+    InteriorPoint,
+    NSlack,
+    OneSlack,
+    Subgradient,
+)
 from maxmargin.errors import ConvergenceWarning, NothingLearnedError
 from maxmargin.regularizers import L1, L2, ElasticNet
 from maxmargin.solvers import SOLVERS, Certificate, run, solve
@@ -35,6 +45,7 @@ RUNS = {
     "nslack paper": (NSlack("paper"), L2()),
     "oneslack": (OneSlack(epsilon=0.05), L2()),
     "bcfw": (BCFW(), L2()),
+    "interiorpoint": (InteriorPoint(), L2()),
     "subgradient": (Subgradient(), L2()),
     "lp": (LP(), L1()),
     "extragradient": (ExtraGradient(), L1(nonnegative=True)),

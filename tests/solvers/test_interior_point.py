@@ -89,8 +89,8 @@ def bounds(planes, C, slack, link):
     best, worst = -math.inf, math.inf
     with np.errstate(all="ignore"):
         iterates = list(interior_point(program(planes, C, slack, link)))
-    for z in iterates:
-        z = np.maximum(z[:N], 0)
+    for iterate in iterates:
+        z = np.maximum(iterate[:N], 0)
         mass = np.bincount(planes.example, z, minlength=n)
         if slack == "linear":
             z = z * np.minimum(1, C / np.maximum(mass, 1e-300))[planes.example]
@@ -191,9 +191,7 @@ def test_scale_and_c_do_not_matter(C, scale):
 
 
 REAL = {
-    (name, C): None
-    for name in ("iris", "wine", "breast_cancer")
-    for C in (0.1, 1.0, 10.0, 1e4)
+    (name, C): None for name in ("iris", "wine", "breast_cancer") for C in (0.1, 1.0, 10.0, 1e4)
 }
 
 
@@ -451,7 +449,7 @@ def test_too_many_weights_and_planes_are_refused(monkeypatch):
 
     problem = case("noisy").problem()
     large = Large(problem, 1.0, single=False, factored=True)
-    with pytest.raises(NotCompatibleError, match="too large.*use solver 'sdm'"):
+    with pytest.raises(NotCompatibleError, match=r"too large.*use solver 'sdm'"):
         solve(problem, InteriorPoint(), C=1.0, gap=1e-9, engine=large)
 
     def refuse(name, n_bytes, **options):

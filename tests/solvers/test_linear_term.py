@@ -18,6 +18,7 @@ from maxmargin.solvers import (
     SDM,
     SOLVERS,
     ExtraGradient,
+    InteriorPoint,
     NSlack,
     OneSlack,
     Subgradient,
@@ -37,6 +38,7 @@ DUAL = {
     "nslack": NSlack(epsilon=1e-7),
     "bcfw": BCFW(),
     "bcfw last": BCFW(average=False, cached_passes=5),
+    "interiorpoint": InteriorPoint(),
 }
 PRIMAL = {
     "subgradient": (Subgradient(), L2()),

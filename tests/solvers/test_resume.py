@@ -16,6 +16,7 @@ from maxmargin.solvers import (
     SAP,
     SDM,
     ExtraGradient,
+    InteriorPoint,
     NSlack,
     OneSlack,
     Subgradient,
@@ -31,6 +32,7 @@ RUNS = {
     "sap": (SAP(), ElasticNet(0.1, 0.9)),
     "sap paper": (SAP("paper", theta=0.0), ElasticNet(0.1, 0.9)),
     "nslack": (NSlack(epsilon=1e-6), L2()),
+    "interiorpoint": (InteriorPoint(keep_rounds=2), L2()),
     "bcfw": (BCFW(), L2()),
     "bcfw gap": (BCFW("gap", cached_passes=2), L2()),
     "bcfw last": (BCFW("uniform", average=False), L2()),
@@ -42,7 +44,7 @@ RUNS = {
     "lp": (LP(), L1(0.5)),
     "extragradient": (ExtraGradient(inner=5), L1(0.5, nonnegative=True)),
 }
-PRIMAL = [name for name, (solver, _) in RUNS.items() if not solver.kernels and "bcfw" not in name]
+PRIMAL = [name for name, (solver, _) in RUNS.items() if not solver.linear_terms]
 
 
 def chain():

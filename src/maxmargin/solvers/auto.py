@@ -245,7 +245,8 @@ class AutoSchedule(Solver):
         # The first cached pass visits all parts, unless this pass did so already.
         state["made"] = 0 if kind == "collect" else 1
         state["work"], state["gain"] = result.work, result.gain
-        count(state, result.work)
+        if not context.slow_oracle:  # whose calls an interior pass would not save
+            count(state, result.work)
         state["rest"] = max(state["rest"] - result.work, 0.0)
         state["looks"] += 1
         if state["looks"] >= self.warm_passes:

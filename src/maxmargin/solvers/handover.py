@@ -83,9 +83,7 @@ def interior_step(engine: Engine, state: dict[str, Any], context: Context) -> St
         state["interior"] = False
         state["tries"] += 1
         return None
-    result = engine.interior_pass(
-        max(0.0, ACCURACY * state["gap"]), seconds=context.seconds_left
-    )
+    result = engine.interior_pass(max(0.0, ACCURACY * state["gap"]), seconds=context.seconds_left)
     state["left"], state["spent"] = 0, 0.0
     state["interior"] = result.solved > 0
     if result.solved == 0 and not result.interrupted:
