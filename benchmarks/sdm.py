@@ -8,9 +8,9 @@ same objective; test accuracy; time against training-set size; peak memory and w
 
 The clock runs during passes only. After each pass the true gap is computed with the clock stopped,
 for both schedules alike. The auto schedule is run anew for each gap and told which, because what it
-does near the end depends on it. Times are ratios to exact passes timed in the same process at the same
-moment, because the machine's speed changes from minute to minute. The last line of standard output
-is one JSON object.
+does near the end depends on it. Times are ratios to exact passes timed in the same process at the
+same moment, because the machine's speed changes from minute to minute. The last line of standard
+output is one JSON object.
 """
 
 from __future__ import annotations
@@ -74,14 +74,13 @@ def run(
     C: float,
     limit: float,
     gaps: tuple[float, ...] = GAPS,
-    seed: int = 0,
 ) -> tuple[dict[str, Any], Engine]:
     """Train until the smallest gap or the limit, in exact passes' time; note when gaps are met.
 
     The solver is told the smallest gap, as whoever trains tells it.
     """
     engine = Engine(problem, C, single=True, factored=solver.factored)
-    context = Context(problem.n_examples, np.random.default_rng(seed), gap=min(gaps))
+    context = Context(problem.n_examples, np.random.default_rng(0), gap=min(gaps))
     state = solver.init(context)
     spent, passes, reached = 0.0, 0, dict.fromkeys(gaps)
     primal = dual = math.nan
