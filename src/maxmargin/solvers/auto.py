@@ -163,9 +163,9 @@ class AutoSchedule(Solver):
     SETTLED: ClassVar[float] = 1.0
     PARTS: ClassVar[float] = 1.3
     #: Look at one w once the last gap seen was within this factor of the one asked for.
-    CONFIRM: ClassVar[float] = 1.5
+    CONFIRM: ClassVar[float] = 3.0
     #: Rounds that begin within this factor of it have no over-relaxation and end with a smoothing
-    #: pass ...
+    #: pass (not above CONFIRM: steps of the look that follows would undo it) ...
     NEAR: ClassVar[float] = 3.0
     #: ... which has this relaxation ...
     SMOOTH: ClassVar[float] = 0.5
