@@ -7,9 +7,10 @@ same objective; test accuracy; time against training-set size; peak memory and w
     python benchmarks/sdm.py --data ../shared/data
 
 The clock runs during passes only. After each pass the true gap is computed with the clock stopped,
-for both schedules alike. Times are ratios to exact passes timed in the same process at the same
-moment, because the machine's speed changes from minute to minute. The last line of standard output
-is one JSON object.
+for both schedules alike. The auto schedule is run anew for each gap and told which, because what it
+does near the end depends on it. Times are ratios to exact passes timed in the same process at the
+same moment, because the machine's speed changes from minute to minute. The last line of standard
+output is one JSON object.
 """
 
 from __future__ import annotations
@@ -68,13 +69,20 @@ class Data:
 
 
 def run(
-    problem: ChainProblem, solver: Solver, C: float, limit: float, seed: int = 0
+    problem: ChainProblem,
+    solver: Solver,
+    C: float,
+    limit: float,
+    gaps: tuple[float, ...] = GAPS,
 ) -> tuple[dict[str, Any], Engine]:
-    """Train until the smallest gap or the limit, in exact passes' time; note when gaps are met."""
+    """Train until the smallest gap or the limit, in exact passes' time; note when gaps are met.
+
+    The solver is told the smallest gap, as whoever trains tells it.
+    """
     engine = Engine(problem, C, single=True, factored=solver.factored)
-    context = Context(problem.n_examples, np.random.default_rng(seed), gap=0.0)
+    context = Context(problem.n_examples, np.random.default_rng(0), gap=min(gaps))
     state = solver.init(context)
-    spent, passes, reached = 0.0, 0, dict.fromkeys(GAPS)
+    spent, passes, reached = 0.0, 0, dict.fromkeys(gaps)
     primal = dual = math.nan
     while None in reached.values():
         begin = time.perf_counter()
@@ -91,13 +99,13 @@ def run(
         primal = engine.penalty() + C * hinge
         dual = C * engine.expected_loss() - engine.penalty()
         gap = (primal - dual) / primal
-        for wanted in GAPS:
+        for wanted in gaps:
             if reached[wanted] is None and gap <= wanted:
                 reached[wanted] = round(spent, 1)
         if step.finished or spent > limit:
             break
     report = {
-        "reached": {f"{g:g}": reached[g] for g in GAPS},
+        "reached": {f"{g:g}": reached[g] for g in gaps},
         "passes": passes,
         "spent": round(spent, 1),
         "primal": primal,
@@ -171,13 +179,20 @@ def main() -> None:
         )
         output[task] = {}
         for C in map(float, args.C.split(",")):
-            auto, engine = run(problem, SDM(), C, args.limit)
+            # A run for each gap: the schedule depends on the gap that it is asked for.
+            met = {}
+            for gap in GAPS:
+                auto, engine = run(problem, SDM(), C, args.limit, (gap,))
+                met |= auto["reached"]
+                if gap != GAPS[-1]:  # one engine at a time
+                    del engine
+                    gc.collect()
             ratio = exact_over_gather(problem, engine)
             size = engine.size()["bytes"] / 1e6
             weights = engine.weights.nbytes / 1e6
             row: dict[str, Any] = {
                 "exact_pass_over_gather": round(ratio, 2),
-                "auto_passes_to": auto["reached"],
+                "auto_passes_to": met,
                 "test_accuracy": data.accuracy(engine),
                 "primal": auto["primal"],
                 "dual": auto["dual"],
@@ -193,7 +208,7 @@ def main() -> None:
                     (p["reached"][key] for p in papers.values() if p["reached"][key] is not None),
                     default=None,
                 )
-                for key in auto["reached"]
+                for key in met
             }
             row["paper_dual"] = max(p["dual"] for p in papers.values())
             row["peak_rss_mb"] = round(peak_rss_mb(), 1)

@@ -280,7 +280,7 @@ def test_the_certificate_of_the_best_pass_is_of_the_objective_that_was_trained(
     chain, data = prepared()
     weights = np.arange(len(X)) % 3 / 1.5
     use_scores(monkeypatch, FakeScores([0.2, 0.3, 0.3, 0.9], 0.5))
-    options = FitOptions(solver=solver, gap=1e-6, max_passes=8, dtype=dtype)
+    options = FitOptions(solver=solver, gap=1e-6, max_passes=12, dtype=dtype)
     outcome = fit_grid(chain, data, [0.3], options, valid=data, sample_weight=weights)[0]
     assert outcome.best_pass is not None
     primal = primal_by_listing(chain, outcome.weights, 0.3, weights, solver)

@@ -20,7 +20,7 @@ here decides which pass comes next. Five ideas beyond the papers, each of which 
    has been done by others, and is tried again with twice as many conjugate gradients.
 5. *A smoothing pass.* Near the gap asked for, a round ends with a pass over all parts that makes
    about half of each step. It costs a little of the dual and lowers the gap by a third or more,
-   once.
+   once. The last rounds are not over-relaxed, for the same reason.
 
 Problems with few weights go over to interior passes where these are cheaper
 (`maxmargin.solvers.handover`).
@@ -67,7 +67,7 @@ class AutoSchedule(Solver):
     full_every : int
         Of these, one in so many visits all parts.
     relaxation : float
-        Over-relaxation of cached steps, in (0, 2).
+        Over-relaxation of cached steps, in (0, 2). In the last rounds it is 1 at most.
     """
 
     slack: str = "linear"
@@ -138,9 +138,10 @@ class AutoSchedule(Solver):
     # which `_average` takes from the last pass with the oracle. (If that was an exact pass, w moved
     # while the gaps were summed, and v̄ is an estimate.) Two thresholds are shares of it:
     #
-    # - A visit that finds ψ_k <= IDLE v̄ makes no step. For such a part v_k <= ψ_k <= IDLE v̄, and
-    #   there are at most n of them: together they hold at most C n IDLE v̄ = IDLE (P - D). So with
-    #   IDLE = ½ at least half of the gap is in the parts that are moved.
+    # - A visit of an exact pass that finds ψ_k <= IDLE v̄ makes no step. For such a part
+    #   v_k <= ψ_k <= IDLE v̄, and there are at most n of them: together they hold at most
+    #   C n IDLE v̄ = IDLE (P - D). So with IDLE = ½ at least half of the gap is in the parts that
+    #   are moved. (Cached visits, which have chosen their parts, always make the step.)
     # - A cached pass that is not full visits the parts with v_k >= BUSY v̄, where v_k is what the
     #   engine noted at the last visit of the part (``Part::violation``; a new part counts as not
     #   solved). By the same sum, those that are left out held less than BUSY (P - D) then. w has
@@ -159,23 +160,25 @@ class AutoSchedule(Solver):
     # to converge where it is and take away what the last steps put in, as a smoother does in a
     # multigrid method. That lowers the gap by a third or more, but only once, however many such
     # passes there were before. So they are made in the last rounds alone, those that begin within
-    # NEAR of the gap asked for, where one of them takes the place of several rounds.
+    # NEAR of the gap asked for, where one of them takes the place of several rounds. Their other
+    # passes are not over-relaxed, for the same reason. A smoothing pass leaves out the parts with
+    # v_k < QUIET v̄, which by the sum above held less than QUIET (P - D).
 
     #: SMO stops at this share of the violation it met: deeper solves are undone by the next block.
     SMO_DEPTH: ClassVar[float] = 0.1
-    #: A visit that finds a ψ of at most this share of v̄ leaves w alone.
+    #: A visit of an exact pass that finds a ψ of at most this share of v̄ leaves w alone.
     IDLE: ClassVar[float] = 0.5
     #: Passes that are not full visit parts whose last v was at least this share of v̄.
     BUSY: ClassVar[float] = 0.5
     #: Enough cached passes when what is left among the kept planes is this share of the gap.
     ENOUGH: ClassVar[float] = 0.05
     #: A cached pass pays with this multiple of the gain per work of its round.
-    PAYS: ClassVar[float] = 1.0
+    PAYS: ClassVar[float] = 0.8
     #: Below this relative gap, and with so many parts an example, look at one w.
-    SETTLED: ClassVar[float] = 0.1
+    SETTLED: ClassVar[float] = 1.0
     PARTS: ClassVar[float] = 1.3
     #: Look at one w once the last gap seen was within this factor of the one asked for.
-    CONFIRM: ClassVar[float] = 1.5
+    CONFIRM: ClassVar[float] = 3.0
     #: So many neighbours of the data are visited together in exact passes over at least so many
     #: examples.
     TOGETHER: ClassVar[int] = 8
@@ -186,10 +189,13 @@ class AutoSchedule(Solver):
     PRODUCTS: ClassVar[tuple[int, int]] = (8, 64)
     #: After a trial that did not pay, so many times its work is done without it.
     REST: ClassVar[float] = 20.0
-    #: Rounds that begin within this factor of it end with a smoothing pass ...
-    NEAR: ClassVar[float] = 2.0
-    #: ... which has this relaxation.
+    #: Rounds that begin within this factor of the gap asked for have no over-relaxation and end with a smoothing
+    #: pass (not above CONFIRM: steps of the look that follows would undo it) ...
+    NEAR: ClassVar[float] = 3.0
+    #: ... which has this relaxation ...
     SMOOTH: ClassVar[float] = 0.5
+    #: ... and visits parts whose last v was at least this share of v̄.
+    QUIET: ClassVar[float] = 0.1
 
     def auto_step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass."""
@@ -268,16 +274,18 @@ class AutoSchedule(Solver):
 
     def _improve(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Optimise over the kept planes, mostly where the violation is large."""
-        average = self._average(engine, state)
-        smooth = state["smooth"]
-        full = smooth or state["made"] % self.full_every == 0 or context.slow_oracle
+        smooth, near = state["smooth"], self._near(state, context, self.NEAR)
+        if state["made"] % self.full_every == 0 or context.slow_oracle:
+            share = 0.0
+        else:
+            share = self.QUIET if smooth else self.BUSY
         state["made"] += 1
+        relaxation = min(self.relaxation, 1.0) if near else self.relaxation
         options = PassOptions(
-            tau=0.0 if smooth else self._idle(engine, state),
             tau_relative=self.SMO_DEPTH,
-            relaxation=self.SMOOTH if smooth else self.relaxation,
+            relaxation=min(self.relaxation, self.SMOOTH) if smooth else relaxation,
             recombine=True,
-            min_violation=0.0 if full else self.BUSY * average,
+            min_violation=share * self._average(engine, state),
             prune=self.prune,
             mu=self.mu,
         )
@@ -291,11 +299,8 @@ class AutoSchedule(Solver):
         # oracle's pass included (the rule of Shah, Kolmogorov and Lampert's MP-BCFW).
         pays = result.gain * state["work"] > self.PAYS * state["gain"] * result.work
         if not pays or result.cached_gap < self.ENOUGH * state["gap"]:
-            state["left"] = 0
-        near = self._near(state, context, self.NEAR)
-        state["smooth"] = near and state["left"] == 0 and not smooth
-        if state["smooth"]:
-            state["left"] = 1
+            state["left"] = min(state["left"], 1 if near and not smooth else 0)
+        state["smooth"] = near and state["left"] == 1
         return Step("cached", result)
 
     def _idle(self, engine: Engine, state: dict[str, Any]) -> float:
