@@ -94,11 +94,14 @@ class Data:
 
 
 def passes(
-    problem: Any, solver: Solver, C: float, regularizer: Regularizer, seed: int = 0
+    problem: Any, solver: Solver, C: float, regularizer: Regularizer, gap: float = 0.0
 ) -> Iterator[tuple[float, Any, Any]]:
-    """Train pass by pass, without end: seconds of passes so far, the machine, the step."""
+    """Train pass by pass, without end: seconds of passes so far, the machine, the step.
+
+    The schedule is told the gap that is asked for, as `solve` tells it.
+    """
     machine = solver.start(problem, C, regularizer, True)
-    context = Context(problem.n_examples, np.random.default_rng(seed), gap=0.0)
+    context = Context(problem.n_examples, np.random.default_rng(0), gap=gap)
     state = solver.init(context)
     seconds = 0.0
     while True:
@@ -111,7 +114,7 @@ def passes(
 
 def to_gap(problem: Any, solver: Solver, C: float, regularizer: Regularizer, gap: float) -> Any:
     """Train to a gap, looked at with the clock stopped; seconds and the machine."""
-    for seconds, machine, step in passes(problem, solver, C, regularizer):
+    for seconds, machine, step in passes(problem, solver, C, regularizer, gap):
         if step.kind == "cached":
             continue
         primal, dual = machine.objective(1), machine.dual()
@@ -356,8 +359,7 @@ def ocr(folder: Path) -> dict[str, Any]:
         rows["SAP, 5 % gap"].append(goal)
         radius = float(np.abs(machine.weights).sum())
         runs = [
-            race(data, Subgradient(size, "pass"), L1Ball(radius), goal, seconds)
-            for size in STEPS
+            race(data, Subgradient(size, "pass"), L1Ball(radius), goal, seconds) for size in STEPS
         ]
         rows["projected each pass"].append(min(runs, key=lambda r: shortfall(r, goal)))
         last = data

@@ -136,6 +136,9 @@ class Emissions {
     for (int k = 0; k < N; ++k) l[k] = label[k], a[k] = amount[k];
     const std::size_t n = sparse.features.size();
     weights.adding([&](auto&& add) {
+      for (std::size_t e = 0; e < n; ++e) {
+        for (int k = 0; k < N; ++k) add.fetch(std::size_t(sparse.features[e]) * Lp_ + l[k]);
+      }
       if (sparse.ones()) {
         for (std::size_t e = 0; e < n; ++e) {
           const std::size_t row = std::size_t(sparse.features[e]) * Lp_;

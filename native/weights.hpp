@@ -74,7 +74,7 @@ class Weights {
 
   // f(add), with a function add(j, amount) that does what the one above does: loops over many
   // coordinates ask only once what kind of link there is. `add.skips` says that an amount of zero is
-  // dear enough to be left out.
+  // dear enough to be left out; add.fetch(j) starts to fetch what a visit of the margins did not.
   template <class F>
   void adding(F&& f) {
     if (identity_) [[likely]] {
@@ -265,6 +265,7 @@ class Weights {
   struct Direct {
     static constexpr bool skips = false;
     T* w;
+    void fetch(std::size_t) const {}
     void operator()(std::size_t j, T amount) const { w[j] += amount; }
   };
   // One pair of thresholds and one scale, without branches: u - clip(u) is soft(u), bit for bit.
@@ -274,6 +275,7 @@ class Weights {
     T* w;
     T lower, upper, scale;
     double moved = 0.0;
+    void fetch(std::size_t j) const { prefetch(u + j); }
     void operator()(std::size_t j, T amount) {
       const T now = u[j] + amount, before = w[j];
       const T after = (now - std::min(std::max(now, lower), upper)) * scale;
@@ -285,6 +287,7 @@ class Weights {
   struct Linked {
     static constexpr bool skips = true;
     Weights* weights;
+    void fetch(std::size_t) const {}
     void operator()(std::size_t j, T amount) const { weights->add_linked(j, amount); }
   };
 

@@ -148,5 +148,5 @@ def test_it_is_public_and_the_other_warning_points_to_it():
     text = not_reached(certificate, "max_passes = 3", 0.01, {"sdm"})
     assert text.endswith("(a ScalingWarning names them) and a large C make training slow: scale "
                          "the features")  # fmt: skip
-    more = not_reached(certificate, "max_passes = 3", 0.01, {"interior_point"})
-    assert more == f'{text}, or, where there are few weights, take solver="interior_point"'
+    more = not_reached(certificate, "max_passes = 3", 0.01, {"interiorpoint"})
+    assert more == f'{text}, or, where there are few weights, take solver="interiorpoint"'

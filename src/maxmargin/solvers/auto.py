@@ -189,8 +189,8 @@ class AutoSchedule(Solver):
     PRODUCTS: ClassVar[tuple[int, int]] = (8, 64)
     #: After a trial that did not pay, so many times its work is done without it.
     REST: ClassVar[float] = 20.0
-    #: Rounds that begin within this factor of the gap asked for have no over-relaxation and end with a smoothing
-    #: pass (not above CONFIRM: steps of the look that follows would undo it) ...
+    #: Rounds that begin within this factor of the gap asked for have no over-relaxation and end
+    #: with a smoothing pass (not above CONFIRM: steps of the look that follows would undo it) ...
     NEAR: ClassVar[float] = 3.0
     #: ... which has this relaxation ...
     SMOOTH: ClassVar[float] = 0.5
