@@ -16,13 +16,14 @@ with many weights are left alone at the cost of one comparison.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from maxmargin._native import Engine
 from maxmargin.memory import available_bytes
 from maxmargin.solvers.steps import Context, Step
 
-__all__ = ["FIRST_STATE", "count", "interior_step"]
+__all__ = ["FIRST_STATE", "affordable", "count", "interior_step"]
 
 #: Nothing is handed over where there are more weights than this, padding included.
 MOST_WEIGHTS = 8192
@@ -51,6 +52,25 @@ def count(state: dict[str, Any], work: float) -> None:
     state["spent"] += work
 
 
+def affordable(engine: Engine, spent: float) -> bool:
+    """Whether an interior solve over the kept planes would take no more work than was spent.
+
+    Parameters
+    ----------
+    engine : Engine
+        The dual engine.
+    spent : float
+        Cycles, as the engine counted them.
+    """
+    if engine.weights.size > MOST_WEIGHTS or engine.nu > 0:
+        return False
+    size = engine.interior_size()
+    if size["work"] == math.inf or spent < size["work"]:
+        return False
+    memory = available_bytes()
+    return memory is None or size["bytes"] <= MEMORY * memory
+
+
 def interior_step(engine: Engine, state: dict[str, Any], context: Context) -> Step | None:
     """Make an interior pass in the place of the next look or cached pass, if it is time for one.
 
@@ -68,21 +88,18 @@ def interior_step(engine: Engine, state: dict[str, Any], context: Context) -> St
     Step or None
         The pass, or None where block ascent goes on.
     """
-    if engine.weights.size > MOST_WEIGHTS or state["gap"] is None or engine.nu > 0:
+    if state["gap"] is None:
         return None
     if state["interior"]:
         if state["left"] == 0:
             return None  # the oracle's turn
-    elif state["spent"] < LEAST_WORK * 2.0 ** state["tries"]:
-        return None
-    size = engine.interior_size()
-    if not state["interior"] and state["spent"] < size["work"] * 2.0 ** state["tries"]:
-        return None
-    memory = available_bytes()
-    if size["work"] == float("inf") or (memory is not None and size["bytes"] > MEMORY * memory):
-        state["interior"] = False
-        state["tries"] += 1
-        return None
+        if not affordable(engine, math.inf):
+            state["interior"] = False
+            return None
+    else:
+        share = 2.0 ** -state["tries"]
+        if state["spent"] * share < LEAST_WORK or not affordable(engine, state["spent"] * share):
+            return None
     result = engine.interior_pass(max(0.0, ACCURACY * state["gap"]), seconds=context.seconds_left)
     state["left"], state["spent"] = 0, 0.0
     state["interior"] = result.solved > 0

@@ -81,16 +81,21 @@ class InteriorPoint(Solver):
         return self.slack == "linear" and self.rescale == "margin"
 
     def start(self, problem: Problem, C: float, regularizer: Regularizer, single: bool) -> Machine:
-        """Return the dual engine, with 8-byte weights."""
-        return super().start(problem, C, regularizer, False)
+        """Return the dual engine, with 8-byte weights.
+
+        Where 4-byte ones were asked for, what the regulariser has for each weight is in their
+        layout: the engine is made for it and widened.
+        """
+        machine = super().start(problem, C, regularizer, single)
+        if machine.widens:
+            machine.widen()
+        return machine
 
     def continue_from(self, machine: Machine, C: float, regularizer: Regularizer) -> None:
-        """Make an engine that an earlier run left ready; it must have 8-byte weights."""
-        if machine.weights.dtype != "float64":
-            raise NotCompatibleError(
-                'the engine to go on from has 4-byte weights; train it with dtype="float64"'
-            )
+        """Make an engine that an earlier run left ready; it gets 8-byte weights."""
         super().continue_from(machine, C, regularizer)
+        if machine.widens:
+            machine.widen()
 
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""

@@ -18,6 +18,9 @@ Schedules
 ``"paper"``
     Line 10 as printed: all of S is optimised again after each constraint that enters.
 
+Where there are few weights, all of S is optimised by an interior point once that is the cheaper way
+by counted work (`maxmargin.solvers.handover`).
+
 It stops when no S_i has changed (line 13), or at the gap asked for.
 """
 
@@ -33,6 +36,7 @@ from maxmargin._native import Engine, PassOptions, PassResult
 from maxmargin.checks import check_choice, check_not_negative, check_whole_attributes
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.formulations import check_formulation
+from maxmargin.solvers.handover import affordable
 from maxmargin.solvers.steps import Context, PassTotals, Step
 
 __all__ = ["NSlack"]
@@ -122,7 +126,15 @@ class NSlack(Solver):
         if total.added:
             target = max(end, self.ROUGH * total.gap / (engine.C * context.n_examples))
         full = True  # most passes visit only blocks that were not solved when last seen
+        spent, left = 0.0, self.SOLVES
         for _ in range(self.most_passes):
+            if left and affordable(engine, spent):
+                result = self._solve(engine, context, target, clock)
+                total.gain += result.gain
+                total.interrupted |= result.interrupted
+                if result.interrupted:
+                    return False
+                full, spent, left = True, 0.0, left - 1 if result.solved else 0
             options = PassOptions(
                 tau=target,
                 tau_inner=0.5 * target,
@@ -132,6 +144,7 @@ class NSlack(Solver):
                 max_smo=10_000,
             )
             result = engine.cached_pass(context.order(), options, clock.left)
+            spent += result.work
             total.gain += result.gain
             total.interrupted |= result.interrupted
             if result.interrupted:
@@ -141,6 +154,19 @@ class NSlack(Solver):
             full = result.solved * self.FEW < context.n_examples
         return False
 
+    @staticmethod
+    def _solve(engine: Engine, context: Context, target: float, clock: Deadline) -> PassResult:
+        """Solve over all of S with an interior point, where there are few weights.
+
+        The engine's gap over S is C Σ_i v_i with v_i at most the violation of a block, so that it
+        is solved far enough with v_i below `target` on average.
+        """
+        return engine.interior_pass(
+            target * engine.C * context.n_examples, prune=False, seconds=clock.left
+        )
+
+    #: Interior solves in one optimisation, at most.
+    SOLVES: ClassVar[int] = 3
     #: Share of an average block's gap that an optimisation may leave.
     ROUGH: ClassVar[float] = 0.1
     #: Cached steps overshoot by this, as in the automatic schedule.
