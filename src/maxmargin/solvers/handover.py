@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import Any
 
 from maxmargin._native import Engine
-from maxmargin.memory import available_bytes
 from maxmargin.solvers.steps import Context, Step
 
 __all__ = ["FIRST_STATE", "count", "interior_step"]
@@ -30,8 +29,8 @@ MOST_WEIGHTS = 8192
 LEAST_WORK = 1e7
 #: Solve over the kept planes to this share of the gap that the oracle last saw.
 ACCURACY = 0.1
-#: The matrices may take this share of the memory that is left.
-MEMORY = 0.5
+#: The matrices may take so many bytes. (What is free at the moment must not decide: runs differ.)
+MOST_BYTES = 5e8
 
 #: What the automatic schedule's state has for this: work spent since the last interior pass, tries
 #: that could do nothing, and whether interior passes take turns with the oracle.
@@ -78,10 +77,9 @@ def interior_step(engine: Engine, state: dict[str, Any], context: Context) -> St
     size = engine.interior_size()
     if not state["interior"] and state["spent"] < size["work"] * 2.0 ** state["tries"]:
         return None
-    memory = available_bytes()
-    if size["work"] == float("inf") or (memory is not None and size["bytes"] > MEMORY * memory):
+    if size["work"] == float("inf") or size["bytes"] > MOST_BYTES:
         state["interior"] = False
-        state["tries"] += 1
+        state["tries"] = min(state["tries"] + 1, 60)
         return None
     result = engine.interior_pass(max(0.0, ACCURACY * state["gap"]), seconds=context.seconds_left)
     state["left"], state["spent"] = 0, 0.0
