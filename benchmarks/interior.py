@@ -75,7 +75,9 @@ def train(name: str, C: float) -> tuple[Program, Any]:
     problem = _native.MulticlassProblem(
         n_classes=int(labels.max()) + 1, n_sparse=0, labels=labels, dense64=rows
     )
-    found = solve(problem, InteriorPoint(keep_rounds=0), C=C, gap=1e-6, max_passes=100)
+    found = solve(
+        problem, InteriorPoint(warm_passes=0, keep_rounds=0), C=C, gap=1e-6, max_passes=100
+    )
     example, loss, _, indptr, indices, values = found.engine.planes()
     columns, places = np.unique(indices, return_inverse=True)
     A = csr_matrix((values, places, indptr), shape=(len(loss), len(columns)))

@@ -32,7 +32,7 @@ RUNS = {
     "sap": (SAP(), ElasticNet(0.1, 0.9)),
     "sap paper": (SAP("paper", theta=0.0), ElasticNet(0.1, 0.9)),
     "nslack": (NSlack(epsilon=1e-6), L2()),
-    "interiorpoint": (InteriorPoint(keep_rounds=2), L2()),
+    "interiorpoint": (InteriorPoint(warm_passes=2, keep_rounds=2), L2()),
     "bcfw": (BCFW(), L2()),
     "bcfw gap": (BCFW("gap", cached_passes=2), L2()),
     "bcfw last": (BCFW("uniform", average=False), L2()),

@@ -179,6 +179,8 @@ class AutoSchedule(Solver):
     PARTS: ClassVar[float] = 1.3
     #: Look at one w once the last gap seen was within this factor of the one asked for.
     CONFIRM: ClassVar[float] = 3.0
+    #: Share of the work of a slow oracle that counts as spent without reaching the gap.
+    SLOW: ClassVar[float] = 0.05
     #: So many neighbours of the data are visited together in exact passes over at least so many
     #: examples.
     TOGETHER: ClassVar[int] = 8
@@ -251,8 +253,8 @@ class AutoSchedule(Solver):
         # The first cached pass visits all parts, unless this pass did so already.
         state["made"] = 0 if kind == "collect" else 1
         state["work"], state["gain"] = result.work, result.gain
-        if not context.slow_oracle:  # whose calls an interior pass would not save
-            count(state, result.work)
+        # Calls of a slow oracle count for less: steps between them make the most of its answers.
+        count(state, result.work * (self.SLOW if context.slow_oracle else 1.0))
         state["rest"] = max(state["rest"] - result.work, 0.0)
         state["looks"] += 1
         if state["looks"] >= self.warm_passes:

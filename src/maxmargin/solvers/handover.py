@@ -20,7 +20,6 @@ import math
 from typing import Any
 
 from maxmargin._native import Engine
-from maxmargin.memory import available_bytes
 from maxmargin.solvers.steps import Context, Step
 
 __all__ = ["FIRST_STATE", "affordable", "count", "interior_step"]
@@ -31,8 +30,8 @@ MOST_WEIGHTS = 8192
 LEAST_WORK = 1e7
 #: Solve over the kept planes to this share of the gap that the oracle last saw.
 ACCURACY = 0.1
-#: The matrices may take this share of the memory that is left.
-MEMORY = 0.5
+#: The matrices may take so many bytes. (What is free at the moment must not decide: runs differ.)
+MOST_BYTES = 5e8
 
 #: What the automatic schedule's state has for this: work spent since the last interior pass, tries
 #: that could do nothing, and whether interior passes take turns with the oracle.
@@ -67,8 +66,7 @@ def affordable(engine: Engine, spent: float) -> bool:
     size = engine.interior_size()
     if size["work"] == math.inf or spent < size["work"]:
         return False
-    memory = available_bytes()
-    return memory is None or size["bytes"] <= MEMORY * memory
+    return size["bytes"] <= MOST_BYTES
 
 
 def interior_step(engine: Engine, state: dict[str, Any], context: Context) -> Step | None:

@@ -5,12 +5,15 @@ Problem (any slack, rescaling and regulariser with a link)::
     min_w  Ω(w) + C Σ_i ξ_i    or    Ω(w) + C/2 Σ_i ξ_i²    or    Ω(w)
     s.t.   ξ_i >= H_i(y) for all y,  with the H of ``native/formulation.hpp``
 
-A round is two passes. *Collect* calls the oracle on all examples at one w, which gives the true
-gap and new planes. *Interior* solves the problem over all kept planes at once by a primal-dual
-predictor-corrector method (Mehrotra 1992) whose linear systems are reduced to the weights that some
-plane touches, or to the planes if they are fewer (Ferris and Munson 2003): ``native/
-interior_point.hpp``. It is solved no closer than a share of the gap that the oracle last saw: what
-is left stays in the middle of the feasible region, where the next planes cut off more.
+Some passes of block ascent come first: for next to nothing they find most of the planes that will
+be needed, and drop others. (Digits as they come, C = 1: 1,131 planes in the place of 7,173, and
+0.4 s in the place of 4.7.) Then a round is two passes. *Collect* calls the oracle on all examples
+at one w, which gives the true gap and new planes. *Interior* solves the problem over all kept
+planes at once by a primal-dual predictor-corrector method (Mehrotra 1992) whose linear systems are
+reduced to the weights that some plane touches, or to the planes if they are fewer (Ferris and
+Munson 2003): ``native/interior_point.hpp``. It is solved no closer than a share of the gap that the
+oracle last saw: what is left stays in the middle of the feasible region, where the next planes cut
+off more.
 
 Scale of the features and size of C hardly matter: iris, wine and breast-cancer as they come, at C
 from 0.1 to 1e6, reach a certified gap of 1e-6 in 2 to 6 rounds. An interior pass costs the third
@@ -46,6 +49,8 @@ class InteriorPoint(Solver):
 
     Parameters
     ----------
+    warm_passes : int
+        Passes of block ascent before the first round; one in five calls the oracle.
     accuracy : float
         Solve over the kept planes to this share of the gap that the oracle last saw; in (0, 1).
     max_iterations : int
@@ -62,6 +67,7 @@ class InteriorPoint(Solver):
     name: ClassVar[str] = "interiorpoint"
     kernels: ClassVar[bool] = False
 
+    warm_passes: int = 10
     accuracy: float = 0.1
     max_iterations: int = 100
     keep_rounds: int = 8
@@ -73,7 +79,7 @@ class InteriorPoint(Solver):
         check_number("accuracy", self.accuracy, above=0.0)
         if self.accuracy >= 1:
             raise ValueError(f"accuracy must be below 1, got {self.accuracy!r}")
-        check_whole_attributes(self, max_iterations=1, keep_rounds=0)
+        check_whole_attributes(self, warm_passes=0, max_iterations=1, keep_rounds=0)
 
     @property
     def factored(self) -> bool:
@@ -99,10 +105,12 @@ class InteriorPoint(Solver):
 
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""
-        return {"gap": None, "collected": False, "added": 0, "rounds": 0, "idle": 0}
+        return {"warmed": 0, "gap": None, "collected": False, "rounds": 0, "idle": 0}
 
     def step(self, machine: Engine, state: dict[str, Any], context: Context) -> Step:
-        """Make one pass: the oracle at one w, or all kept planes at once."""
+        """Make one pass: of block ascent, the oracle at one w, or all kept planes at once."""
+        if state["warmed"] < self.warm_passes:
+            return self._warm(machine, state, context)
         if not state["collected"]:
             return self._collect(machine, state, context)
         state["collected"] = False
@@ -110,12 +118,25 @@ class InteriorPoint(Solver):
             return self._ascend(machine, state, context)
         return self._solve(machine, state, context)
 
+    def _warm(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
+        exact = state["warmed"] % self.ORACLE_EVERY == 0
+        state["warmed"] += 1
+        if exact:
+            options = PassOptions(tau_relative=0.1)
+            result = engine.exact_pass(context.order(), options, context.seconds_left)
+            return Step("exact", result)
+        options = PassOptions(tau_relative=0.1, relaxation=1.3, recombine=True)
+        result = engine.cached_pass(context.order(), options, context.seconds_left)
+        return Step("cached", result)
+
+    #: Of the passes of block ascent, one in so many calls the oracle.
+    ORACLE_EVERY: ClassVar[int] = 5
+
     def _collect(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         result = engine.collect_pass(context.threads, context.seconds_left)
         if not result.interrupted:
             # A hard margin has no finite gap while some example is not separated.
             state["gap"] = result.gap if math.isfinite(result.gap) else None
-            state["added"] = result.added
             state["collected"] = True
         return Step("collect", result)
 
