@@ -20,7 +20,7 @@ from maxmargin.regularizers import L2, ElasticNet, Regularizer
 from maxmargin.solvers import SDM, InteriorPoint, solve
 from maxmargin.solvers.dual import DualMachine
 from native_problems import Flat, flat_problem, native_python_problem, random_case
-from qp_reference import Program, interior_point, list_planes
+from qp_reference import list_planes, solve_planes
 
 # --- an independent solver of every formulation and regulariser ---
 
@@ -47,67 +47,10 @@ class Prior(Regularizer):
         return Link(scale=scale, offset=rng.normal(size=self.n))
 
 
-def program(planes, C, slack, link):
-    """Return the quadratic program over (w, ξ, τ), without weights that are held."""
-    d = planes.delta.shape[1]
-    full = [np.broadcast_to(np.asarray(f, float), d) for f in dataclasses.astuple(link)]
-    lower, upper, scale, offset, least, most = full
-    free = scale > 0
-    loss = planes.loss - planes.delta[:, ~free] @ offset[~free]
-    A = planes.delta[:, free]
-    scale, offset = scale[free], offset[free]
-    n, N, d = planes.n_examples, len(loss), free.sum()
-    kinked = bool(np.any(upper[free] > 0))
-    n_xi = 0 if slack == "hard" else n
-    size = d + n_xi + (d if kinked else 0)
-    q, c = np.zeros(size), np.zeros(size)
-    q[:d], c[:d] = 1 / scale, -offset / scale
-    rows, b = [np.zeros((N, size))], [loss]
-    rows[0][:, :d] = A
-    if n_xi:
-        rows[0][np.arange(N), d + planes.example] = 1
-        (q if slack == "quadratic" else c)[d : d + n] = C
-        rows.append(np.eye(size)[d : d + n])
-        b.append(np.zeros(n))
-    if kinked:
-        c[d + n_xi :] = 1
-        for threshold in (upper[free], lower[free]):
-            row = np.eye(size)[d + n_xi :].copy()
-            row[:, :d] -= np.diag(threshold)
-            rows.append(row)
-            b.append(-threshold * offset)
-    for sign, bound in ((1, least[free]), (-1, most[free])):
-        finite = np.isfinite(bound)
-        rows.append(sign * np.eye(size)[:d][finite])
-        b.append(sign * bound[finite])
-    return Program(q, c, np.vstack(rows), np.concatenate(b))
-
-
 def bounds(planes, C, slack, link):
-    """Return the best dual and the best primal that the reference comes to."""
-    N, n = len(planes.loss), planes.n_examples
-    best, worst = -math.inf, math.inf
-    with np.errstate(all="ignore"):
-        iterates = list(interior_point(program(planes, C, slack, link)))
-    for iterate in iterates:
-        z = np.maximum(iterate[:N], 0)
-        mass = np.bincount(planes.example, z, minlength=n)
-        if slack == "linear":
-            z = z * np.minimum(1, C / np.maximum(mass, 1e-300))[planes.example]
-        price = (mass**2).sum() / (2 * C) if slack == "quadratic" else 0.0
-        u = z @ planes.delta
-        best = max(best, float(z @ planes.loss - price - link.conjugate(u)))
-        w = link.weights(u)
-        if slack == "hard":
-            with np.errstate(all="ignore"):
-                margin = planes.delta @ w
-                need = np.where(margin > 0, planes.loss / margin, math.inf).max()
-            worst = min(worst, link.penalty(w) * max(1.0, need) ** 2)
-        else:
-            xi = slacks(planes, w)
-            cost = xi if slack == "linear" else 0.5 * xi**2
-            worst = min(worst, link.penalty(w) + C * float(cost.sum()))
-    return best, worst
+    """Return the dual and the primal of the reference."""
+    found = solve_planes(planes, C, slack=slack, link=link)
+    return found.dual, found.primal
 
 
 COST = np.array([[0, 3, 1], [1, 0, 2], [2, 1, 0]], float)
