@@ -227,8 +227,11 @@ def test_snapshots_of_passes(skl):
     assert [len(model.history_) for model in models] == list(range(1, tagger.n_iter_ + 1))
     duals = [model.certificate_.dual for model in models]
     assert np.all(np.diff(duals) >= 0)
-    # Each has weights of its own; the last ones are those of the model, up to rounding.
-    assert len({model.weights_.tobytes() for model in models}) == len(models)
+    # Each has weights of its own, unless its pass moves none; the last ones are those of the model,
+    # up to rounding.
+    moved = [m for m in models if m.history_.column("kind")[-1] != "collect"]
+    assert len(moved) > 3
+    assert len({model.weights_.tobytes() for model in moved}) == len(moved)
     np.testing.assert_allclose(models[-1].weights_, tagger.weights_, atol=1e-4)
     np.testing.assert_allclose(models[-1].coef_, tagger.coef_, atol=1e-4)
     assert models[-1].converged_

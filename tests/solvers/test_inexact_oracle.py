@@ -135,7 +135,8 @@ def test_no_certificate_claims_what_argmax_missed(name, outputs):
 def test_the_example_is_named(name):
     message = r"missed a better output of example \d.*check_structure"
     with pytest.warns(ConvergenceWarning, match=message):
-        result, _ = train(name)
+        # whether one is missed depends on the last w
+        result, _ = train(name, random_state=2 if name == "sdm" else 0)
     assert result.certificate.missed in range(6)
     assert not result.converged
     assert f"example {result.certificate.missed}" in str(result.certificate)
@@ -210,7 +211,7 @@ def test_other_formulations(slack, rescale):
 
 def test_the_estimator_says_so_too():
     with pytest.warns(ConvergenceWarning, match="check_structure"):
-        model = StructuralSVM(Grid(), max_passes=60, random_state=0).fit(*data())
+        model = StructuralSVM(Grid(), max_passes=60, random_state=2).fit(*data())
     assert not model.converged_
     assert model.certificate_.approximate
     assert "missed" in model.stop_reason_ or "max_passes" in model.stop_reason_
