@@ -115,7 +115,7 @@ class Blocks {
     for (std::size_t i = 0; i < hinge_.size(); ++i) {
       if (structure_.example_weight(i) > 0.0) factor = std::max(factor, hinge_[i]);
     }
-    return penalty * factor * factor;
+    return factor < kInfinity ? penalty * factor * factor : kInfinity;  // w may be zero as well
   }
 
   // What the gap is short of in one block: ξ is max F, `mean` Σ α F.
