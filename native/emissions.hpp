@@ -136,7 +136,8 @@ class Emissions {
     for (int k = 0; k < N; ++k) l[k] = label[k], a[k] = amount[k];
     const std::size_t n = sparse.features.size();
     weights.adding([&](auto&& add) {
-      for (std::size_t e = 0; e < n; ++e) {
+      constexpr bool linked = std::remove_cvref_t<decltype(add)>::linked;
+      for (std::size_t e = 0; linked && e < n; ++e) {
         for (int k = 0; k < N; ++k) add.fetch(std::size_t(sparse.features[e]) * Lp_ + l[k]);
       }
       if (sparse.ones()) {
@@ -156,7 +157,7 @@ class Emissions {
       data_.for_dense(token, [&](std::size_t j, auto value) {
         const std::size_t row = (data_.row_dense() + j) * Lp_;
         const T x = static_cast<T>(value);
-        if (std::remove_cvref_t<decltype(add)>::skips && x == T(0)) return;
+        if (linked && x == T(0)) return;  // dear, and common among dense features
         for (int k = 0; k < N; ++k) add(row + l[k], a[k] * x);
       });
     });

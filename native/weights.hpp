@@ -73,13 +73,19 @@ class Weights {
   }
 
   // f(add), with a function add(j, amount) that does what the one above does: loops over many
-  // coordinates ask only once what kind of link there is. `add.skips` says that an amount of zero is
-  // dear enough to be left out; add.fetch(j) starts to fetch what a visit of the margins did not.
+  // coordinates ask only once what kind of link there is. Where w is not u (`add.linked`),
+  // add.fetch(j) starts to fetch what the visit has not read yet.
   template <class F>
   void adding(F&& f) {
     if (identity_) [[likely]] {
       f(Direct{w_.data()});
-    } else if (plain_) {
+    } else {
+      adding_linked(f);
+    }
+  }
+  template <class F>
+  [[gnu::noinline]] void adding_linked(F& f) {
+    if (plain_) {
       Plain plain{u_.data(), w_.data(), lower_, upper_, scale_};
       f(plain);
       moved_ += plain.moved;
@@ -263,14 +269,14 @@ class Weights {
 
  private:
   struct Direct {
-    static constexpr bool skips = false;
+    static constexpr bool linked = false;
     T* w;
     void fetch(std::size_t) const {}
     void operator()(std::size_t j, T amount) const { w[j] += amount; }
   };
   // One pair of thresholds and one scale, without branches: u - clip(u) is soft(u), bit for bit.
   struct Plain {
-    static constexpr bool skips = true;
+    static constexpr bool linked = true;
     T* u;
     T* w;
     T lower, upper, scale;
@@ -285,7 +291,7 @@ class Weights {
     }
   };
   struct Linked {
-    static constexpr bool skips = true;
+    static constexpr bool linked = true;
     Weights* weights;
     void fetch(std::size_t) const {}
     void operator()(std::size_t j, T amount) const { weights->add_linked(j, amount); }

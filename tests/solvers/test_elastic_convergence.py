@@ -37,16 +37,12 @@ NETS = [(0.2, 0.8), (0.9, 0.1), (0.5, 0.05)]
 def chains(seed, lengths=(3, 1, 2, 3), **options):
     case = random_case(
         np.random.default_rng(seed),
-        n_labels=3,
-        lengths=lengths,
-        n_sparse=6,
-        features="values",
-        **options,
+        **{"n_labels": 3, "lengths": lengths, "n_sparse": 6, "features": "values", **options},
     )
     return case, case.problem(), list_planes(case.reference, case.X, case.Y)
 
 
-def reference(planes, C, slack, link):
+def reference(planes, C, slack, link, tolerance=1e-7):
     """Return the optimum of Σ w²/(2s) + max(t⁻w, t⁺w) and the slacks; t⁻, t⁺ and s per weight."""
     n, (N, d) = planes.n_examples, planes.delta.shape
     lower, upper, scale = (np.broadcast_to(x, d).astype(float) for x in link)
@@ -80,12 +76,16 @@ def reference(planes, C, slack, link):
         elif slack == "quadratic":
             primal += 0.5 * C * xi @ xi
             dual -= mass @ mass / (2 * C)
-        elif xi.max() > 1e-9:
-            primal = 1e300
+        else:  # the multiple that has all margins
+            margin = planes.delta @ w
+            if not margin.min() > 0:
+                return Solution(w, 1e300, float(dual))
+            w = w * max(1.0, (planes.loss / margin).max())
+            primal = 0.5 * w @ (w / scale) + np.maximum(lower * w, upper * w).sum()
         return Solution(w, float(primal), float(dual))
 
     best = best_solution(map(certify, interior_point(program)))
-    assert -1e-12 <= relative_gap(best) <= 1e-7
+    assert -1e-12 <= relative_gap(best) <= tolerance
     return best
 
 
@@ -129,6 +129,29 @@ def test_newton_steps_are_what_does_it(monkeypatch, rescale):
     assert solve(problem, solver, **options).certificate.gap <= 1e-6
     monkeypatch.setattr(AutoSchedule, "NEWTON_AFTER", 10**9)
     assert solve(problem, solver, **options).certificate.gap > 1e-2
+
+
+@pytest.mark.parametrize("rescale", ["margin", "none"])
+def test_hard_margins(rescale):
+    """Also where w is still zero under the thresholds, and no multiple of it has the margins."""
+    for seed in range(3):
+        _, problem, planes = chains(seed, n_sparse=20, noise=0.0, scale=2.0, per_token=6)
+        found = solve(
+            problem,
+            SAP(slack="hard", rescale=rescale),
+            C=1.0,
+            regularizer=ElasticNet(0.2, 0.8),
+            dtype="float64",
+            gap=1e-6,
+            max_passes=3000,
+            random_state=0,
+            warn=False,
+        )
+        assert found.certificate.gap <= 1e-6
+        listed = kit.formulated(planes, "hard", rescale)
+        best = reference(listed, 1.0, "hard", (-0.2, 0.2, 1.25), tolerance=1e-4)
+        assert found.certificate.dual <= best.primal * (1 + 1e-6)
+        assert found.certificate.primal >= best.dual * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("slack", ["linear", "quadratic"])
