@@ -135,8 +135,10 @@ def test_no_certificate_claims_what_argmax_missed(name, outputs):
 def test_the_example_is_named(name):
     message = r"missed a better output of example \d.*check_structure"
     with pytest.warns(ConvergenceWarning, match=message):
-        # whether one is missed depends on the last w
-        result, _ = train(name, random_state=2 if name == "sdm" else 0)
+        for seed in range(8):  # whether one is missed depends on the last w
+            result, _ = train(name, random_state=seed)
+            if result.certificate.missed is not None:
+                break
     assert result.certificate.missed in range(6)
     assert not result.converged
     assert f"example {result.certificate.missed}" in str(result.certificate)
