@@ -30,7 +30,7 @@ PROBLEMS: dict[str, list[Solver]] = {
         SDM("paper", tau=0.002, tau_inner=0.001),
         NSlack(epsilon=0.002),
         OneSlack(),
-        BCFW("gap", average=False, cached_passes=20),
+        BCFW("gap", cached_passes=20),
         Subgradient(),
     ],
     "linear, slack": [
