@@ -202,7 +202,8 @@ class Engine {
       result.gain = std::max(now - dual_, 0.0);
       dual_ = now;
       result.solved = result.visits;
-      result.cached_gap = pass.note(found.F);
+      result.cached_gap = std::max(found.value.gap(), 0.0);
+      pass.note(found.F);
       pass.show(found.w, weights_);
       own_weights_ = true;
       return result;
@@ -224,7 +225,8 @@ class Engine {
     }
     result.gain = std::max(now - dual_, 0.0);
     result.solved = result.visits;
-    result.cached_gap = pass.note(found.F);
+    result.cached_gap = std::max(found.value.gap(), 0.0);
+    pass.note(found.F);
     dual_ = now;
     own_weights_ = sizeof(T) == 8 && found.own_w;
     if (own_weights_) pass.show(found.w, weights_);
@@ -384,19 +386,20 @@ class Engine {
       if (first) note_gap(blocks, i, found, result);
       return false;
     }
-    if (own_weights_) [[unlikely]] {  // a pass that began with looking comes to its first step
-      leave_own();
-      structure_.weights_changed(*loop.first.ws);
-      return exact_visit(blocks, i, first, options, result);
-    }
     if (!found.truth) add_found(blocks, loop.first, i, result);
     if (!first && result.added == known) return false;
     bool fresh = true;  // the workspace still holds the scores under the present w
+    if (own_weights_) [[unlikely]] {  // a pass that began with looking comes to its first step
+      leave_own();
+      structure_.weights_changed(*loop.first.ws);
+      fresh = false;
+    }
+    bool moved = false;
     double top = 0.0, mean = 0.0, low = 0.0, M = 0.0;
     for (Part<T>& part : blocks[i]) {
       if (blocks.unconstrained()) part.set.alpha()[0] = kInfinity, M += Blocks<T>::mass(part);
       margins(loop.first, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
-      if (step_.ascend(blocks, average_, loop.first, i, part, options, result)) fresh = false;
+      if (step_.ascend(blocks, average_, loop.first, i, part, options, result)) fresh = false, moved = true;
       top += loop.first.top;
       mean += loop.first.mean;
       low += loop.first.low;
@@ -407,7 +410,7 @@ class Engine {
       result.gap += blocks.gaps()[i];
       result.psi_max = std::max(result.psi_max, structure_.example_weight(i) * (std::max(found.F, top) - low));
     }
-    return !fresh;
+    return moved;
   }
 
   // Does the output found violate its constraint by more than ε beyond the slack of the kept ones?

@@ -102,9 +102,8 @@ class InteriorPass {
     for (std::size_t c = 0; c < columns_.size(); ++c) weights.data()[columns_[c]] = T(w[c]);
   }
 
-  // Note what each part is short of at the w of the solution, and what is left of it in all.
-  double note(const std::vector<double>& F) {
-    double sum = 0.0;
+  // Note what each part is short of at the w of the solution.
+  void note(const std::vector<double>& F) {
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const auto& [i, part] = parts_[p];
       double top = 0.0, mean = 0.0;
@@ -115,9 +114,7 @@ class InteriorPass {
       }
       const double gap = std::max(0.0, blocks_.block_gap(i, top, mean, Blocks<T>::mass(*part)));
       part->violation = static_cast<float>(gap / blocks_.C());
-      sum += gap;
     }
-    return sum;
   }
 
   std::vector<std::pair<std::size_t, Part<T>*>>& parts() { return parts_; }

@@ -168,7 +168,7 @@ def test_a_bound_that_is_a_little_wrong_is_never_a_convergence(name, factor, sav
 
 
 @pytest.mark.parametrize("name", ["sdm", "sdm quadratic", "nslack", "bcfw", "sap"])
-@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("which", [0, 1, 2])
 def test_running_sums_that_are_not_those_of_the_multipliers(name, which, saved, tmp_path):
     path = tmp_path / "run.npz"
 
