@@ -359,7 +359,8 @@ class EngineHandle final : public Owned {
       d["code_size"] = to_numpy(std::move(s.code_size));
       d["codes"] = to_numpy(std::move(s.codes));
       d["gaps"] = to_numpy(std::vector<double>(e->blocks().gaps()));
-      d["running"] = to_numpy(std::vector<double>{e->running()[0], e->running()[1], e->running()[2]});
+      d["running"] = to_numpy(std::vector<double>{e->running()[0], e->running()[1]});
+      if (e->blocks().slack() == Slack::kQuadratic) d["price"] = to_numpy(std::vector<double>{e->running()[2]});
       using T = std::decay_t<decltype(*e->weights().data())>;
       d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
       // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
@@ -399,7 +400,7 @@ class EngineHandle final : public Owned {
       take(d, "gaps", gaps);
       require(gaps.size() == e->blocks().n_examples(), "the checkpoint does not fit this problem: it has the gaps of other examples");
       for (const double g : gaps) require(std::isfinite(g), "the checkpoint holds a gap that is not finite");
-      require((running.size() == 2 || running.size() == 3) && std::all_of(running.begin(), running.end(), [](double x) { return std::isfinite(x); }), "the checkpoint's running sums are damaged");
+      require(running.size() == 2 && std::isfinite(running[0]) && std::isfinite(running[1]), "the checkpoint's running sums are damaged");
       require(weights.size() == e->weights().size(), "the checkpoint does not fit this problem: expected " +
               std::to_string(e->weights().size()) + " weights, found " + std::to_string(weights.size()));
       for (const T w : weights) require(std::isfinite(w), "the checkpoint holds a weight that is not finite");
@@ -431,6 +432,11 @@ class EngineHandle final : public Owned {
         for (const T x : lag) require(std::isfinite(x), "the checkpoint holds an average that is not finite");
         require(visits.size() == 1 && visits[0] >= 1.0 && visits[0] <= 1e15 && visits[0] == std::floor(visits[0]),
                 "the checkpoint's average is not of a whole number of visits");
+      }
+      std::vector<double> stored_price;  // files of earlier versions have none
+      if (d.contains("price")) {
+        take(d, "price", stored_price);
+        require(stored_price.size() == 1 && std::isfinite(stored_price[0]), "the checkpoint's running sums are damaged");
       }
       std::vector<T> fixed;
       if (d.contains("fixed")) {
@@ -464,8 +470,7 @@ class EngineHandle final : public Owned {
       const double loss = e->blocks().expected_loss(), size = e->C() * (loss + e->blocks().expected_price());
       const bool loss_fits = std::abs(running[0] - loss) <= 1e-6 * (1.0 + std::abs(loss));
       const double price = e->blocks().expected_price();
-      if (running.size() == 2) running.push_back(price);  // of an earlier version
-      const bool price_fits = std::abs(running[2] - price) <= 1e-6 * (1.0 + std::abs(price));
+      const bool price_fits = stored_price.empty() || std::abs(stored_price[0] - price) <= 1e-6 * (1.0 + std::abs(price));
       const bool dual_fits = e->weights().lagging() || std::abs(running[1] - e->dual()) <= 1e-2 * (std::abs(size) + std::abs(e->dual()) + 1e-9);
       if (!loss_fits || !dual_fits || !price_fits) {
         e->weights().set_fixed(old_fixed.empty() ? nullptr : old_fixed.data());
@@ -475,7 +480,7 @@ class EngineHandle final : public Owned {
         require(price_fits, "the checkpoint's price of the multipliers is not that of its multipliers");
         require(dual_fits, "the checkpoint's dual is not that of its multipliers");
       }
-      e->set_running(running[0], running[1], running[2]);
+      e->set_running(running[0], running[1], stored_price.empty() ? price : stored_price[0]);
       e->blocks().gaps() = gaps;
       std::copy(own.begin(), own.end(), e->weights().data());
       e->set_own_weights(!own.empty());

@@ -185,7 +185,7 @@ class Engine {
       return result.interrupted;
     };
     InteriorPass<T> pass(structure_, blocks_, weights_);
-    const InteriorResult found = pass.solve(options, halt);
+    const InteriorResult found = pass.solve(options, halt, own_weights_);
     result.work = found.work;
     result.smo_steps = found.iterations;
     result.cached_gap = found.start.gap();

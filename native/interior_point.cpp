@@ -10,6 +10,7 @@ constexpr int kPatience = 12;         // iterations without progress before it g
 constexpr double kSigma = 0.02;       // least centring while w is not that of the multipliers: full steps join them
 constexpr double kExhausted = 1e-16;  // of the dual: complementarity below it is rounding
 constexpr double kFinest = 1e-15;      // of the dual: no smaller gap is asked for
+constexpr double kNoRoom = 1e-8;       // of the dual: a gap at which its rounding may be what is left
 constexpr double kBalance = 100.0;     // a gap so much above that of the iteration itself is not a gap of the dual
 constexpr double kRounding = 1e-11;    // by which two sums of the same numbers may differ, over their sizes
 constexpr double kDigits = 1e-13;      // the same, of the first condition after a step: beyond it, columns lose digits
@@ -51,7 +52,7 @@ class Interior {
     D_.assign(n_, 0.0), D0_.assign(parts_, 0.0), Q_.assign(d_, 0.0), c_.assign(parts_, 0.0);
   }
 
-  InteriorResult run(std::vector<double> z) {
+  InteriorResult run(std::vector<double> z, const std::vector<double>* own) {
     InteriorResult result;
     result.by_planes = newton_.by_planes();
     result.start = result.value = evaluate(q_, z, u_, w_, F_);
@@ -59,12 +60,19 @@ class Interior {
     result.w = w_;
     result.F = F_;
     start_w_ = w_;
+    const double gap = result.value.gap();
+    if (own != nullptr) {
+      const double primal = primal_over(q_, *own, F_);
+      if (primal < result.value.primal) {
+        result.start.primal = result.value.primal = primal;
+        result.w = *own, result.F = F_;
+      }
+    }
     if (!(result.value.gap() > options_.accuracy)) return result;
-    const bool useful = std::isfinite(result.value.gap());
     bool done = false;
-    if (options_.warm && useful) {
-      warm_start(z, result.value.gap());
-      done = iterate(result);
+    if (options_.warm && std::isfinite(gap)) {
+      warm_start(z, gap);
+      done = iterate(result) || (result.only_w && result.value.gap() <= options_.accuracy);
     }
     if (!done && !result.interrupted) {
       ++result.cold_starts;
@@ -200,7 +208,10 @@ class Interior {
       const double gap = result.value.gap(), now = complementarity(0.0);
       // Where the gap is all due to making w of multipliers, the dual has no room left to rise by later: go on.
       const bool balanced = gap <= kBalance * now * double(pairs_) || gap <= kBalance * kExhausted * std::abs(result.value.dual);
-      if ((result.better || result.only_w) && gap <= std::max(options_.accuracy, kFinest * std::abs(result.value.dual)) && balanced) return true;
+      const double enough = std::max(options_.accuracy, kFinest * std::abs(result.value.dual));
+      // A w alone is the end where the dual has hardly any room; else multipliers will do better.
+      const bool end = result.better ? balanced : result.only_w && gap <= kNoRoom * std::abs(result.value.dual);
+      if (gap <= enough && end) return true;
       if (now * double(pairs_) < kExhausted * std::abs(result.value.dual)) ++waited;  // nothing to be gained but by luck
       if (now < 0.5 * best_mu || gap < 0.5 * best_gap) {
         best_mu = std::min(best_mu, now), best_gap = std::min(best_gap, gap);
@@ -462,8 +473,8 @@ class Interior {
 }  // namespace
 
 InteriorResult interior_point(const PlaneProgram& program, std::vector<double> z, const InteriorOptions& options,
-                              const std::function<bool()>& halt) {
-  return Interior(program, options, halt).run(std::move(z));
+                              const std::function<bool()>& halt, const std::vector<double>* own) {
+  return Interior(program, options, halt).run(std::move(z), own);
 }
 
 double interior_work(double columns, double planes, double row, bool quadratic) {
