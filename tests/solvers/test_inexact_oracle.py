@@ -131,12 +131,17 @@ def test_no_certificate_claims_what_argmax_missed(name, outputs):
     assert "check_structure" in str(certificate)
 
 
+def first_that_misses(name):
+    """Return the first run whose argmax is caught; whether it is depends on the last w."""
+    runs = (train(name, random_state=seed)[0] for seed in range(8))
+    return next(run for run in runs if run.certificate.missed is not None)
+
+
 @pytest.mark.parametrize("name", ["sdm", "sdm paper", "sap", "nslack", "bcfw", "bcfw last"])
 def test_the_example_is_named(name):
     message = r"missed a better output of example \d.*check_structure"
     with pytest.warns(ConvergenceWarning, match=message):
-        # whether one is missed depends on the last w
-        result, _ = train(name, random_state=2 if name == "sdm" else 0)
+        result = first_that_misses(name)
     assert result.certificate.missed in range(6)
     assert not result.converged
     assert f"example {result.certificate.missed}" in str(result.certificate)

@@ -161,15 +161,14 @@ class AutoSchedule(Solver):
     # multigrid method. That lowers the gap by a third or more, but only once, however many such
     # passes there were before. So they are made in the last rounds alone, those that begin within
     # NEAR of the gap asked for, where one of them takes the place of several rounds. Their other
-    # passes are not over-relaxed, for the same reason. A smoothing pass leaves out the parts with
-    # v_k < QUIET v̄, which by the sum above held less than QUIET (P - D).
+    # passes are not over-relaxed, for the same reason.
 
     #: SMO stops at this share of the violation it met: deeper solves are undone by the next block.
     SMO_DEPTH: ClassVar[float] = 0.1
     #: A visit of an exact pass that finds a ψ of at most this share of v̄ leaves w alone.
     IDLE: ClassVar[float] = 0.5
     #: Passes that are not full visit parts whose last v was at least this share of v̄.
-    BUSY: ClassVar[float] = 0.5
+    BUSY: ClassVar[float] = 0.1
     #: Enough cached passes when what is left among the kept planes is this share of the gap.
     ENOUGH: ClassVar[float] = 0.05
     #: A cached pass pays with this multiple of the gain per work of its round.
@@ -194,10 +193,8 @@ class AutoSchedule(Solver):
     #: Rounds that begin within this factor of the gap asked for have no over-relaxation and end
     #: with a smoothing pass (not above CONFIRM: steps of the look that follows would undo it) ...
     NEAR: ClassVar[float] = 3.0
-    #: ... which has this relaxation ...
+    #: ... which has this relaxation.
     SMOOTH: ClassVar[float] = 0.5
-    #: ... and visits parts whose last v was at least this share of v̄.
-    QUIET: ClassVar[float] = 0.1
 
     def auto_step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass."""
@@ -277,10 +274,8 @@ class AutoSchedule(Solver):
     def _improve(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Optimise over the kept planes, mostly where the violation is large."""
         smooth, near = state["smooth"], self._near(state, context, self.NEAR)
-        if state["made"] % self.full_every == 0 or context.slow_oracle:
-            share = 0.0
-        else:
-            share = self.QUIET if smooth else self.BUSY
+        full = state["made"] % self.full_every == 0 or context.slow_oracle
+        share = 0.0 if full else self.BUSY
         state["made"] += 1
         relaxation = min(self.relaxation, 1.0) if near else self.relaxation
         options = PassOptions(
