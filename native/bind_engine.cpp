@@ -359,7 +359,8 @@ class EngineHandle final : public Owned {
       d["code_size"] = to_numpy(std::move(s.code_size));
       d["codes"] = to_numpy(std::move(s.codes));
       d["gaps"] = to_numpy(std::vector<double>(e->blocks().gaps()));
-      d["running"] = to_numpy(std::vector<double>{e->running().first, e->running().second});
+      d["running"] = to_numpy(std::vector<double>{e->running()[0], e->running()[1]});
+      if (e->blocks().slack() == Slack::kQuadratic) d["price"] = to_numpy(std::vector<double>{e->running()[2]});
       using T = std::decay_t<decltype(*e->weights().data())>;
       d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
       // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
@@ -432,6 +433,11 @@ class EngineHandle final : public Owned {
         require(visits.size() == 1 && visits[0] >= 1.0 && visits[0] <= 1e15 && visits[0] == std::floor(visits[0]),
                 "the checkpoint's average is not of a whole number of visits");
       }
+      std::vector<double> stored_price;  // files of earlier versions have none
+      if (d.contains("price")) {
+        take(d, "price", stored_price);
+        require(stored_price.size() == 1 && std::isfinite(stored_price[0]), "the checkpoint's running sums are damaged");
+      }
       std::vector<T> fixed;
       if (d.contains("fixed")) {
         take(d, "fixed", fixed);
@@ -449,21 +455,32 @@ class EngineHandle final : public Owned {
       };
       const auto copy_of = [&](const T* from) { return from == nullptr ? std::vector<T>() : std::vector<T>(from, from + weights.size()); };
       const std::vector<T> old_sums = copy_of(e->weights().sums()), old_beta = copy_of(e->weights().beta());
-      const std::vector<T> old_scores = copy_of(e->weights().mapped() ? e->weights().data() : nullptr);
+      const std::vector<T> old_scores = copy_of(e->weights().mapped() || e->own_weights() ? e->weights().data() : nullptr);
       const std::vector<T> old_fixed = copy_of(e->weights().fixed());
       e->weights().set_fixed(fixed.empty() ? nullptr : fixed.data());
+      const bool was_own = e->own_weights();
+      e->set_own_weights(false);
       put(restored, weights, scores, beta);
+      if (!own.empty()) {  // where u is w, the sums are these weights too
+        e->blocks().rebuild(*formulated_.structure<T>(), e->weights());
+        e->weights().relink();
+        e->weights().take_change();
+      }
       // The sums that steps added up, within what rounding may have done to them.
       const double loss = e->blocks().expected_loss(), size = e->C() * (loss + e->blocks().expected_price());
       const bool loss_fits = std::abs(running[0] - loss) <= 1e-6 * (1.0 + std::abs(loss));
+      const double price = e->blocks().expected_price();
+      const bool price_fits = stored_price.empty() || std::abs(stored_price[0] - price) <= 1e-6 * (1.0 + std::abs(price));
       const bool dual_fits = e->weights().lagging() || std::abs(running[1] - e->dual()) <= 1e-2 * (std::abs(size) + std::abs(e->dual()) + 1e-9);
-      if (!loss_fits || !dual_fits) {
+      if (!loss_fits || !dual_fits || !price_fits) {
         e->weights().set_fixed(old_fixed.empty() ? nullptr : old_fixed.data());
         put(restored, old_sums, old_scores, old_beta);
+        e->set_own_weights(was_own);
         require(loss_fits, "the checkpoint's sum of losses is not that of its multipliers");
+        require(price_fits, "the checkpoint's price of the multipliers is not that of its multipliers");
         require(dual_fits, "the checkpoint's dual is not that of its multipliers");
       }
-      e->set_running(running[0], running[1]);
+      e->set_running(running[0], running[1], stored_price.empty() ? price : stored_price[0]);
       e->blocks().gaps() = gaps;
       std::copy(own.begin(), own.end(), e->weights().data());
       e->set_own_weights(!own.empty());

@@ -25,6 +25,7 @@
 //   newton_pass   a step on all parts together, no oracle                (moves w)
 #pragma once
 
+#include <array>
 #include <cmath>
 
 #include "block_step.hpp"
@@ -63,6 +64,7 @@ class Engine {
   PassResult exact_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options) {
     PassResult result;
     const Counted counted(dual_, result);
+    if (options.epsilon < 0.0) leave_own();
     structure_.weights_changed(*loop.first.ws);
     for (std::size_t at = 0; at < order.size(); ++at) {
       if (loop.stop(result)) break;
@@ -116,6 +118,9 @@ class Engine {
       result.gap = std::nan("");
     } else if (blocks.slack() == Slack::kHard) {
       result.gap = blocks.hard_primal(weights_.penalty()) - dual_;
+    } else if (own_weights_) {
+      // w is not quite link(u): the primal is that of w, the dual that of the multipliers.
+      result.gap = weights_.penalty() - weights_.fixed_gain() + C() * blocks.risk() - dual_;
     } else if (weights_.linear()) {
       result.gap = blocks.linear() + C() * blocks.risk() - 2.0 * dual_ - weights_.fixed_gain();
     } else {
@@ -131,6 +136,7 @@ class Engine {
   PassResult cached_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options) {
     PassResult result;
     const Counted counted(dual_, result);
+    leave_own();
     structure_.weights_changed(*loop.first.ws);
     queue_.clear();
     for (std::size_t at = 0; at < order.size(); ++at) {
@@ -179,36 +185,48 @@ class Engine {
       return result.interrupted;
     };
     InteriorPass<T> pass(structure_, blocks_, weights_);
-    const InteriorResult found = pass.solve(options, halt);
+    const InteriorResult found = pass.solve(options, halt, own_weights_);
     result.work = found.work;
     result.smo_steps = found.iterations;
     result.cached_gap = found.start.gap();
     result.visits = std::int64_t(pass.parts().size());
+    const auto count = [&] {
+      blocks_.rebuild(structure_, weights_);
+      weights_.relink();
+      weights_.take_change();
+      blocks_.recount();
+      return counted();
+    };
     if (sizeof(T) == 8 && found.only_w) {
+      const double now = count();
+      result.gain = std::max(now - dual_, 0.0);
+      dual_ = now;
       result.solved = result.visits;
-      result.cached_gap = pass.note(found.F);
+      result.cached_gap = std::max(found.value.gap(), 0.0);
+      pass.note(found.F);
       pass.show(found.w, weights_);
       own_weights_ = true;
       return result;
     }
-    if (!found.better) return result;
+    // A dual that is higher is no use with a w that is further off: the oracle would look at that.
+    if (!found.better || found.value.gap() > found.start.gap()) return result;
     const std::vector<T> sums(weights_.sums(), weights_.sums() + weights_.size()), w(weights_.data(), weights_.data() + weights_.size());
     const double loss = blocks_.loss(), price = blocks_.price();
+    // What steps added up to has their rounding; whether the dual rises is told from the multipliers alone.
+    const double before = count();
     pass.give(found.z);
-    blocks_.rebuild(structure_, weights_);
-    weights_.take_change();
-    blocks_.recount();
-    const double now = dual();
-    if (!(now > dual_ || (now == dual_ && found.value.primal < found.start.primal))) {
+    const double now = count();
+    if (!(now > before || (now == before && found.value.primal < found.start.primal))) {
       pass.take_back();
       std::copy(sums.begin(), sums.end(), weights_.sums());
       std::copy(w.begin(), w.end(), weights_.data());
       blocks_.set_sums(loss, price);
       return result;
     }
-    result.gain = now - dual_;
+    result.gain = std::max(now - dual_, 0.0);
     result.solved = result.visits;
-    result.cached_gap = pass.note(found.F);
+    result.cached_gap = std::max(found.value.gap(), 0.0);
+    pass.note(found.F);
     dual_ = now;
     own_weights_ = sizeof(T) == 8 && found.own_w;
     if (own_weights_) pass.show(found.w, weights_);
@@ -221,8 +239,9 @@ class Engine {
     return result;
   }
 
-  // Has w digits that the multipliers do not give (interior_point.hpp, "Rounding")? Then w is not made
-  // anew from them without need, and a certificate compares the two.
+  // Is w not link(u), but an iterate of the interior point with a lower primal (interior_point.hpp,
+  // "Rounding")? The oracle looks at it, and a certificate has the better of the two. Steps on blocks are
+  // those of link(u), which is made anew from the multipliers before the first of them.
   bool own_weights() const { return own_weights_; }
   void set_own_weights(bool own) { own_weights_ = own; }
 
@@ -231,6 +250,7 @@ class Engine {
   PassResult newton_pass(const NewtonOptions& options) {
     PassResult result;
     const Counted counted(dual_, result);
+    leave_own();
     if (NewtonStep<T>::applies(weights_)) newton_.run(blocks_, weights_, *loop.first.ws, options, result, [&](PassResult& r) { return loop.stop(r); });
     return result;
   }
@@ -253,17 +273,18 @@ class Engine {
     return !result.interrupted;
   }
 
-  double dual() const { return C() * (blocks_.expected_loss() - blocks_.expected_price()) - weights_.conjugate(); }
+  // The dual of the multipliers. (Weights of the interior point's own are not quite link(u).)
+  double dual() const { return own_weights_ ? dual_ : counted(); }
 
   // What the steps added up to, for checkpoints; recount() does it from scratch.
-  std::pair<double, double> running() const { return {blocks_.loss(), dual_}; }
-  void set_running(double loss, double dual) {
-    blocks_.set_sums(loss, blocks_.expected_price());
+  std::array<double, 3> running() const { return {blocks_.loss(), dual_, blocks_.price()}; }
+  void set_running(double loss, double dual, double price) {
+    blocks_.set_sums(loss, price);
     dual_ = dual;
   }
   void recount() {
     blocks_.recount();
-    dual_ = dual();
+    dual_ = counted();
   }
 
   // Warm start under another C: u is linear in it.
@@ -289,6 +310,7 @@ class Engine {
   // u was moved by another share of the examples (Δu): w follows, the multipliers here stay. The
   // dual counted here is then that of the joint u with the losses of this share only.
   void receive(const T* change) {
+    leave_own();
     weights_.receive(change);
     recount();
   }
@@ -309,6 +331,16 @@ class Engine {
  private:
   using Workspace = typename Structure<T>::Workspace;
   using Fresh = typename Structure<T>::Fresh;
+
+  void leave_own() {
+    if (!own_weights_) [[likely]] return;
+    own_weights_ = false;
+    blocks_.rebuild(structure_, weights_);
+    weights_.relink();
+    weights_.take_change();
+  }
+
+  double counted() const { return C() * (blocks_.expected_loss() - blocks_.expected_price()) - weights_.conjugate(); }
 
   // However a pass ends (a user's oracle may raise), the dual has what was gained.
   struct Counted {
@@ -357,11 +389,17 @@ class Engine {
     if (!found.truth) add_found(blocks, loop.first, i, result);
     if (!first && result.added == known) return false;
     bool fresh = true;  // the workspace still holds the scores under the present w
+    if (own_weights_) [[unlikely]] {  // a pass that began with looking comes to its first step
+      leave_own();
+      structure_.weights_changed(*loop.first.ws);
+      fresh = false;
+    }
+    bool moved = false;
     double top = 0.0, mean = 0.0, low = 0.0, M = 0.0;
     for (Part<T>& part : blocks[i]) {
       if (blocks.unconstrained()) part.set.alpha()[0] = kInfinity, M += Blocks<T>::mass(part);
       margins(loop.first, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
-      if (step_.ascend(blocks, average_, loop.first, i, part, options, result)) fresh = false;
+      if (step_.ascend(blocks, average_, loop.first, i, part, options, result)) fresh = false, moved = true;
       top += loop.first.top;
       mean += loop.first.mean;
       low += loop.first.low;
@@ -372,7 +410,7 @@ class Engine {
       result.gap += blocks.gaps()[i];
       result.psi_max = std::max(result.psi_max, structure_.example_weight(i) * (std::max(found.F, top) - low));
     }
-    return !fresh;
+    return moved;
   }
 
   // Does the output found violate its constraint by more than ε beyond the slack of the kept ones?

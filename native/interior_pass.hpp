@@ -59,7 +59,8 @@ class InteriorPass {
   }
 
   // Solve over the kept planes; the multipliers are not given back yet.
-  InteriorResult solve(const InteriorOptions& options, const std::function<bool()>& halt) {
+  // `own`: the weights are not those of the multipliers.
+  InteriorResult solve(const InteriorOptions& options, const std::function<bool()>& halt, bool own) {
     gather();
     if (program_.planes.size() == 0 || program_.columns.empty()) return {};
     if (double(std::min(program_.planes.size(), program_.columns.size())) > kMostUnknowns) {
@@ -67,7 +68,9 @@ class InteriorPass {
                      std::to_string(program_.columns.size()) + " weights is too large: of one of them there may be " +
                      std::to_string(std::size_t(kMostUnknowns)));
     }
-    return interior_point(program_, start_, options, halt);
+    std::vector<double> w(own ? columns_.size() : 0);
+    for (std::size_t c = 0; c < w.size(); ++c) w[c] = double(weights_.data()[columns_[c]]);
+    return interior_point(program_, start_, options, halt, own ? &w : nullptr);
   }
 
   // Write the multipliers of a solution into the blocks. take_back() undoes that.
@@ -102,9 +105,8 @@ class InteriorPass {
     for (std::size_t c = 0; c < columns_.size(); ++c) weights.data()[columns_[c]] = T(w[c]);
   }
 
-  // Note what each part is short of at the w of the solution, and what is left of it in all.
-  double note(const std::vector<double>& F) {
-    double sum = 0.0;
+  // Note what each part is short of at the w of the solution.
+  void note(const std::vector<double>& F) {
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const auto& [i, part] = parts_[p];
       double top = 0.0, mean = 0.0;
@@ -115,9 +117,7 @@ class InteriorPass {
       }
       const double gap = std::max(0.0, blocks_.block_gap(i, top, mean, Blocks<T>::mass(*part)));
       part->violation = static_cast<float>(gap / blocks_.C());
-      sum += gap;
     }
-    return sum;
   }
 
   std::vector<std::pair<std::size_t, Part<T>*>>& parts() { return parts_; }

@@ -9,8 +9,11 @@ constexpr double kMix = 0.1;          // share of the centred multipliers in a w
 constexpr int kPatience = 12;         // iterations without progress before it gives up
 constexpr double kSigma = 0.02;       // least centring while w is not that of the multipliers: full steps join them
 constexpr double kExhausted = 1e-16;  // of the dual: complementarity below it is rounding
+constexpr double kFinest = 1e-15;      // of the dual: no smaller gap is asked for
+constexpr double kNoRoom = 1e-8;       // of the dual: a gap at which its rounding may be what is left
 constexpr double kBalance = 100.0;     // a gap so much above that of the iteration itself is not a gap of the dual
 constexpr double kRounding = 1e-11;    // by which two sums of the same numbers may differ, over their sizes
+constexpr double kDigits = 1e-13;      // the same, of the first condition after a step: beyond it, columns lose digits
 constexpr double kNear = 1e-9;        // the same where a kink or bound adds μ over the distance from it
 constexpr double kCycles = 0.5;       // of a multiplication, when many are made at once
 constexpr double kSolves = 20.0;      // iterations that a solve is expected to take
@@ -49,20 +52,27 @@ class Interior {
     D_.assign(n_, 0.0), D0_.assign(parts_, 0.0), Q_.assign(d_, 0.0), c_.assign(parts_, 0.0);
   }
 
-  InteriorResult run(std::vector<double> z) {
+  InteriorResult run(std::vector<double> z, const std::vector<double>* own) {
     InteriorResult result;
     result.by_planes = newton_.by_planes();
     result.start = result.value = evaluate(q_, z, u_, w_, F_);
     result.z = z;
     result.w = w_;
     result.F = F_;
-    start_z_ = z, start_w_ = w_;
+    start_w_ = w_;
+    const double gap = result.value.gap();
+    if (own != nullptr) {
+      const double primal = primal_over(q_, *own, F_);
+      if (primal < result.value.primal) {
+        result.start.primal = result.value.primal = primal;
+        result.w = *own, result.F = F_;
+      }
+    }
     if (!(result.value.gap() > options_.accuracy)) return result;
-    const bool useful = std::isfinite(result.value.gap());
     bool done = false;
-    if (options_.warm && useful) {
-      warm_start(z, result.value.gap());
-      done = iterate(result);
+    if (options_.warm && std::isfinite(gap)) {
+      warm_start(z, gap);
+      done = iterate(result) || (result.only_w && result.value.gap() <= options_.accuracy);
     }
     if (!done && !result.interrupted) {
       ++result.cold_starts;
@@ -191,13 +201,17 @@ class Interior {
       const double step = std::min(1.0, kReach * longest(1.0 / kReach));
       if (!(step > 1e-10)) return false;
       move(step);
+      if (lost_digits(step)) newton_.go_by_planes();
       ++result.iterations;
       result.work += kCycles * (newton_.work() + 40.0 * double(q_.planes.column.size()));
       take(result);
       const double gap = result.value.gap(), now = complementarity(0.0);
       // Where the gap is all due to making w of multipliers, the dual has no room left to rise by later: go on.
       const bool balanced = gap <= kBalance * now * double(pairs_) || gap <= kBalance * kExhausted * std::abs(result.value.dual);
-      if ((result.better || result.only_w) && gap <= options_.accuracy && balanced) return true;
+      const double enough = std::max(options_.accuracy, kFinest * std::abs(result.value.dual));
+      // A w alone is the end where the dual has hardly any room; else multipliers will do better.
+      const bool end = result.better ? balanced : result.only_w && gap <= kNoRoom * std::abs(result.value.dual);
+      if (gap <= enough && end) return true;
       if (now * double(pairs_) < kExhausted * std::abs(result.value.dual)) ++waited;  // nothing to be gained but by luck
       if (now < 0.5 * best_mu || gap < 0.5 * best_gap) {
         best_mu = std::min(best_mu, now), best_gap = std::min(best_gap, gap);
@@ -238,6 +252,28 @@ class Interior {
     for (const auto& [j, at] : highs_) rd_[j] += z_[at], rp_[at] = q_.columns[j].most - w_[j] - s_[at];
   }
 
+  // Is the first condition further from being met than a step of that length leaves it, beyond rounding?
+  // (rd_ is that before the step.)
+  bool lost_digits(double step) {
+    if (newton_.by_planes()) return false;
+    before_ = rd_;
+    residuals();
+    sizes(z_);
+    for (std::size_t j = 0; j < d_; ++j) {
+      if (std::abs(rd_[j] - (1.0 - step) * before_[j]) > kDigits * (size_[j] + std::abs(before_[j]))) return true;
+    }
+    return false;
+  }
+  // What is added up for each column of u, without its signs.
+  void sizes(const std::vector<double>& z) {
+    size_.assign(d_, 0.0);
+    for (std::size_t j = 0; j < d_; ++j) size_[j] = std::abs(q_.columns[j].fixed) + std::abs(w_[j] - q_.columns[j].offset) / q_.columns[j].scale;
+    for (std::size_t k = 0; k < n_; ++k) {
+      if (z[k] == 0.0) continue;
+      for (std::size_t e = q_.planes.begin[k]; e < q_.planes.begin[k + 1]; ++e) size_[q_.planes.column[e]] += std::abs(z[k] * q_.planes.value[e]);
+    }
+  }
+
   double weight(std::size_t at) const { return std::clamp(z_[at] / s_[at], 1e-250, 1e250); }
 
   bool factor() {
@@ -275,7 +311,7 @@ class Interior {
     }
     for (const auto& [j, at] : lows_) right_[j] -= g_[at];
     for (const auto& [j, at] : highs_) right_[j] += g_[at];
-    newton_.solve(right_, dw_);
+    newton_.solve(right_, dw_, pulls_, truth_pulls_);
     newton_.centred(dw_, planes_, truths_);
     for (std::size_t p = 0; p < parts_; ++p) {
       dxi_[p] = hard_ ? 0.0 : truths_[p] + c_[p];
@@ -293,7 +329,12 @@ class Interior {
     }
     for (const auto& [j, at] : lows_) ds_[at] = dw_[j] + rp_[at];
     for (const auto& [j, at] : highs_) ds_[at] = rp_[at] - dw_[j];
-    for (std::size_t i = 0; i < pairs_; ++i) dz_[i] = -(rc_[i] + z_[i] * ds_[i]) / s_[i];
+    // As -(rc + z ds) / s, which has the rounding of ds times z / s.
+    for (std::size_t p = 0; p < parts_; ++p) {
+      for (std::size_t k = q_.first[p]; k < q_.first[p + 1]; ++k) dz_[k] = -g_[k] - D_[k] * c_[p] - pulls_[k];
+      if (linear_) dz_[truth_ + p] = -g_[truth_ + p] - D0_[p] * c_[p] - truth_pulls_[p];
+    }
+    for (std::size_t i = n_ + (linear_ ? parts_ : 0); i < pairs_; ++i) dz_[i] = -(rc_[i] + z_[i] * ds_[i]) / s_[i];
   }
 
   // The longest step, up to `step`, that leaves all s and z at least zero.
@@ -337,6 +378,7 @@ class Interior {
         value.primal = std::min(value.primal, primal);
       }
       // A dual that is higher, whatever the primal; or another one that is no lower, with a smaller gap.
+      if (result.only_w && !(value.gap() < result.value.gap())) continue;
       if (!(result.better ? value.dual >= result.start.dual && value.gap() < result.value.gap() + (sparse ? 1e-9 * std::abs(result.value.gap()) : 0.0)
                           : value.dual > result.start.dual || (value.dual == result.start.dual && value.gap() < result.value.gap()))) continue;
       result.better = true, result.only_w = false;
@@ -348,7 +390,9 @@ class Interior {
       result.F = F_;
     }
     joined_ = joined;
-    if (result.better || !near(start_z_, start_w_, kNear)) return;
+    if (result.better) return;
+    // With the multipliers that were given, a w is as good as any other: its primal is what counts.
+    make_own(start_w_);
     const double primal = primal_over(q_, own_, F_);
     if (!(primal - result.start.dual < 0.5 * result.value.gap())) return;
     result.value.primal = primal;
@@ -392,22 +436,22 @@ class Interior {
     }
   }
 
-  // Does rounding alone keep the w of the iteration from shown_, the w of the multipliers in trial_? Weights
-  // that the link holds at a kink or a bound are there exactly.
-  bool rounded() { return near(trial_, shown_, fixed_curvature_ ? kRounding : kNear); }
-  bool near(const std::vector<double>& z, const std::vector<double>& shown, double tolerance) {
-    size_.assign(d_, 0.0);
+  // The w of the iteration, with those weights that `shown` has at a kink or a bound exactly there.
+  void make_own(const std::vector<double>& shown) {
     own_.resize(d_);
-    for (std::size_t j = 0; j < d_; ++j) size_[j] = std::abs(q_.columns[j].fixed) + std::abs(w_[j] - q_.columns[j].offset) / q_.columns[j].scale;
-    for (std::size_t k = 0; k < n_; ++k) {
-      if (z[k] == 0.0) continue;
-      for (std::size_t e = q_.planes.begin[k]; e < q_.planes.begin[k + 1]; ++e) size_[q_.planes.column[e]] += std::abs(z[k] * q_.planes.value[e]);
-    }
     for (std::size_t j = 0; j < d_; ++j) {
       const PlaneColumn& c = q_.columns[j];
       const bool held = (c.kinked() && shown[j] == c.offset) || shown[j] == c.least || shown[j] == c.most;
       own_[j] = held ? shown[j] : std::clamp(w_[j], c.least, c.most);
-      if (!(std::abs(own_[j] - shown[j]) <= tolerance * c.scale * size_[j])) return false;
+    }
+  }
+  // Does rounding alone keep it from shown_, the w of the multipliers in trial_?
+  bool rounded() {
+    make_own(shown_);
+    sizes(trial_);
+    const double tolerance = fixed_curvature_ ? kRounding : kNear;
+    for (std::size_t j = 0; j < d_; ++j) {
+      if (!(std::abs(own_[j] - shown_[j]) <= tolerance * q_.columns[j].scale * size_[j])) return false;
     }
     return true;
   }
@@ -423,14 +467,14 @@ class Interior {
   std::vector<Place> kinks_, lows_, highs_;
   std::vector<double> s_, z_, ds_, dz_, rp_, rc_, g_;
   std::vector<double> w_, dw_, xi_, dxi_, tau_, dtau_, rd_, rxi_, right_, c_;
-  std::vector<double> D_, D0_, Q_, planes_, truths_, u_, F_, trial_, shown_, own_, size_, start_z_, start_w_;
+  std::vector<double> D_, D0_, Q_, planes_, truths_, pulls_, truth_pulls_, u_, F_, trial_, shown_, own_, size_, before_, start_w_;
 };
 
 }  // namespace
 
 InteriorResult interior_point(const PlaneProgram& program, std::vector<double> z, const InteriorOptions& options,
-                              const std::function<bool()>& halt) {
-  return Interior(program, options, halt).run(std::move(z));
+                              const std::function<bool()>& halt, const std::vector<double>* own) {
+  return Interior(program, options, halt).run(std::move(z), own);
 }
 
 double interior_work(double columns, double planes, double row, bool quadratic) {

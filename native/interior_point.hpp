@@ -32,7 +32,8 @@
 // the terms add up to 5e8, w to less than 1, and a margin to no better than 1e-4.) The w of the
 // iteration does not come from that sum. So its primal is computed too, and it is returned if it is lower and
 // equals link(u) up to what rounding explains. (Weights that link(u) has at a kink or a bound stay there.) Where
-// the multipliers that were given are the best there are in 8 bytes, w alone may still get better.
+// no dual is higher than that of the multipliers that were given, w alone may still get better, whatever
+// link(u) is: any multipliers and any w have a gap.
 #pragma once
 
 #include <functional>
@@ -51,7 +52,7 @@ struct InteriorResult {
   std::vector<double> z;     // per plane, feasible
   PlaneValue start, value;   // of the multipliers that were given; the best dual and primal found
   bool better = false;       // is the dual higher, or as high and the gap smaller?
-  bool only_w = false;       // ... with the multipliers that were given, and another w that is theirs too
+  bool only_w = false;       // or is the primal of w better, for the multipliers that were given?
   std::vector<double> w;     // the weights of the best primal
   bool own_w = false;        // is that an iterate of its own, and not the w of multipliers?
   std::vector<double> F;     // the margins at w
@@ -61,9 +62,10 @@ struct InteriorResult {
   double work = 0.0;         // about how many processor cycles it took
 };
 
-// `z` are multipliers to begin from (zero, if there are none). `halt` is asked now and then.
+// `z` are multipliers to begin from (zero, if there are none). `halt` is asked now and then. `own`: weights that
+// are known already and not those of z; what is found must be better.
 InteriorResult interior_point(const PlaneProgram& program, std::vector<double> z, const InteriorOptions& options,
-                              const std::function<bool()>& halt);
+                              const std::function<bool()>& halt, const std::vector<double>* own = nullptr);
 
 // About how many cycles a solve takes, and the bytes of its matrices, by the size of a program: columns,
 // planes, entries of a plane.

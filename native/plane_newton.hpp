@@ -22,6 +22,13 @@
 //   H^-1 = Q^-1 - Q^-1 B' S^-1 B Q^-1,    S = B Q^-1 B' + diag(1/D) + 1 1'/D_r within each part.
 //
 // The cheaper one is taken. Solutions are refined with products that use the planes themselves.
+//
+// *Pulls.* The multipliers move by y = D (a.x - ȳ) (and what does not depend on x). Of planes that bind, D is
+// z²/μ, and y computed like that has the rounding of a.x times D: the condition Qx + B'y = b of the first
+// line is missed by more and more as μ falls. (C = 1e3, features of size 100, μ = 1e-6: by 2, where w is of
+// size one.) In the space of the rows y is the solution itself and x = Q^-1 (b - B'y) follows from it: the
+// condition is met up to rounding, and what refinement has left is a relative error of s z. So an
+// interior point whose columns lose digits goes over to the rows (`go_by_planes`), if they are not too many.
 #pragma once
 
 #include "dense_cholesky.hpp"
@@ -37,6 +44,13 @@ class PlaneNewton {
         by_planes_(plane_work(program, fixed_curvature) < column_work(program)) {}
 
   bool by_planes() const { return by_planes_; }
+
+  // Take the system of the rows from the next factorisation on, although it may cost more; false where
+  // it is too large for that, or taken already.
+  bool go_by_planes() {
+    if (by_planes_ || program_.planes.size() > kMostPlanes || plane_work(program_, fixed_curvature_) > kWorth * column_work(program_)) return false;
+    return by_planes_ = true;
+  }
 
   // Multiplications of a factorisation, roughly; a product of the sparse rows counts three.
   static double column_work(double columns, double planes, double row) {
@@ -56,15 +70,38 @@ class PlaneNewton {
     return (by_planes_ ? assemble_planes(halt) : assemble_columns(halt)) && matrix_.factor(halt);
   }
 
-  // x = H^-1 b, refined.
-  void solve(const std::vector<double>& b, std::vector<double>& x) {
+  // x = H^-1 b, refined; and y = D (a.x - ȳ) of the planes and the truths.
+  void solve(const std::vector<double>& b, std::vector<double>& x, std::vector<double>& y, std::vector<double>& truth_y) {
+    const PlaneProgram& q = program_;
+    y.resize(q.planes.size()), truth_y.assign(q.n_parts(), 0.0);
+    if (by_planes_) {
+      solve_rows(b, x, y);
+    } else {
+      solve_columns(b, x);
+      centred(x, y, truth_y);
+      for (std::size_t p = 0; p < q.n_parts(); ++p) {
+        for (std::size_t k = q.first[p]; k < q.first[p + 1]; ++k) y[k] *= (*D_)[k];
+        if (pivot_[p] != kTruth) y[pivot_[p]] = (*truth_)[p] * truth_y[p];
+      }
+    }
+    if (q.slack == Slack::kHard) return;
+    // From the rows b to planes and truth: the pivot has what makes the sum of the part zero.
+    for (std::size_t p = 0; p < q.n_parts(); ++p) {
+      double sum = 0.0;
+      for (std::size_t k = q.first[p]; k < q.first[p + 1]; ++k) sum += y[k];
+      truth_y[p] = pivot_[p] == kTruth ? -sum : y[pivot_[p]];
+      if (pivot_[p] != kTruth) y[pivot_[p]] = -sum;
+    }
+  }
+
+  void solve_columns(const std::vector<double>& b, std::vector<double>& x) {
     const std::size_t d = b.size();
     x.assign(d, 0.0);
     left_ = b;
     double before = kInfinity;
     for (int round = 0; round < 4; ++round) {
       right_ = left_;
-      once(right_);
+      matrix_.solve(right_.data());
       for (std::size_t j = 0; j < d; ++j) trial_.resize(d), trial_[j] = x[j] + right_[j];
       apply(trial_, product_);
       double now = 0.0;
@@ -146,23 +183,58 @@ class PlaneNewton {
     }
   }
 
-  // x <- H^-1 x, unrefined.
-  void once(std::vector<double>& x) {
-    if (!by_planes_) return matrix_.solve(x.data());
+  // Q x + B'y = b, B x = W^-1 y with W^-1 = diag(1/D) + 1 1'/D_r within each part: S y = B Q^-1 b. The second
+  // condition is refined; the first is met by the way x is made of y.
+  void solve_rows(const std::vector<double>& b, std::vector<double>& x, std::vector<double>& y) {
+    const std::size_t d = b.size(), n = program_.planes.size();
+    y.assign(n, 0.0), left_.assign(n, 0.0);
+    trial_ = b;
+    for (std::size_t j = 0; j < d; ++j) trial_[j] /= (*Q_)[j];
+    double before = kInfinity;
+    for (int round = 0; round < 5; ++round) {
+      // What is left of the second condition, over the sizes that S has on its diagonal.
+      rows_times(trial_, planes_);
+      subtract_inverse(left_, planes_);
+      double now = 0.0;
+      for (std::size_t k = 0; k < n; ++k) now += planes_[k] * planes_[k] / matrix_.row(k)[k];
+      if (round > 1 && !(now < before)) break;  // no better: rounding is all that is left
+      x = trial_, y = left_;
+      if (round > 1 && !(now < 0.25 * before)) break;
+      before = now;
+      matrix_.solve(planes_.data());
+      for (std::size_t k = 0; k < n; ++k) left_[k] += planes_[k];
+      trial_ = b;
+      rows_add(left_, -1.0, trial_);
+      for (std::size_t j = 0; j < d; ++j) trial_[j] /= (*Q_)[j];
+    }
+  }
+
+  // out -= W^-1 y
+  void subtract_inverse(const std::vector<double>& y, std::vector<double>& out) const {
     const PlaneProgram& q = program_;
-    for (std::size_t j = 0; j < x.size(); ++j) x[j] /= (*Q_)[j];
-    rows_times(x, planes_);
-    matrix_.solve(planes_.data());
-    product_.assign(x.size(), 0.0);
+    for (std::size_t p = 0; p < q.n_parts(); ++p) {
+      double sum = 0.0;
+      for (std::size_t k = q.first[p]; k < q.first[p + 1]; ++k) sum += y[k];
+      if (q.slack == Slack::kHard) {
+        sum = 0.0;
+      } else {
+        sum /= pivot_[p] == kTruth ? (*truth_)[p] : (*D_)[pivot_[p]];
+      }
+      for (std::size_t k = q.first[p]; k < q.first[p + 1]; ++k) out[k] -= sum + y[k] / row_weight(p, k);
+    }
+  }
+
+  // out += factor B'y
+  void rows_add(const std::vector<double>& y, double factor, std::vector<double>& out) const {
+    const PlaneProgram& q = program_;
     for (std::size_t p = 0; p < q.n_parts(); ++p) {
       double sum = 0.0;
       for (std::size_t k = q.first[p]; k < q.first[p + 1]; ++k) {
-        sum += planes_[k];
-        if (k != pivot_[p]) q.planes.add(k, planes_[k], product_.data());
+        sum += y[k];
+        if (k != pivot_[p]) q.planes.add(k, factor * y[k], out.data());
       }
-      if (pivot_[p] != kTruth) q.planes.add(pivot_[p], -sum, product_.data());
+      if (pivot_[p] != kTruth) q.planes.add(pivot_[p], -factor * sum, out.data());
     }
-    for (std::size_t j = 0; j < x.size(); ++j) x[j] -= product_[j] / (*Q_)[j];
   }
 
   // B x
@@ -313,11 +385,14 @@ class PlaneNewton {
     return true;
   }
 
+  static constexpr std::size_t kMostPlanes = 2048;  // that columns without digits are given up for
+  static constexpr double kWorth = 20.0;            // what may cost so many times as much
   static constexpr double kDense = 0.2;       // rows fuller than this are added as dense ones
   static constexpr std::uint32_t kGap = 4;
 
   const PlaneProgram& program_;
-  const bool fixed_curvature_, by_planes_;
+  const bool fixed_curvature_;
+  bool by_planes_;
   const std::vector<double>*D_ = nullptr, *truth_ = nullptr, *Q_ = nullptr;
   std::vector<std::size_t> pivot_, part_of_;
   std::vector<double> delta_, diagonal_;

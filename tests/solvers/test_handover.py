@@ -82,9 +82,55 @@ def test_stopped_and_resumed_equals_one_run(tmp_path):
     assert_same_run(whole, go(first + 8, checkpoint=path, resume=True))
 
 
-def test_a_pass_that_does_nothing_is_not_tried_again_at_once(monkeypatch):
-    """4-byte weights round away what an interior pass finds: twice the work before the next."""
+def test_passes_that_do_nothing_are_not_tried_again_at_once(monkeypatch):
+    """First some tries with exact passes between them, then twice the work before the next."""
+    real = _native.Engine.interior_pass
+    monkeypatch.setattr(
+        _native.Engine, "interior_pass", lambda engine, *_, **__: real(engine, np.inf)
+    )
     monkeypatch.setattr(handover, "LEAST_WORK", 1e5)
-    found = quietly(measurements(3e4), SDM(), C=1e5, gap=0.0, max_passes=1500, random_state=0)
+    found = quietly(measurements(), SDM(), C=10.0, gap=0.0, max_passes=1500, random_state=0)
     places = [n for n, kind in enumerate(kinds(found)) if kind == "interior"]
-    assert 1 <= len(places) < 30
+    assert 2 <= len(places) < 30
+    assert "cached" in kinds(found)[places[0] + 1 : places[1]]
+
+
+def test_steps_on_blocks_come_between_passes_that_do_nothing(monkeypatch):
+    real, calls = _native.Engine.interior_pass, []
+
+    def sometimes(engine, accuracy, **options):
+        calls.append(len(calls))
+        return real(engine, np.inf if len(calls) in (2, 3) else accuracy, **options)
+
+    monkeypatch.setattr(_native.Engine, "interior_pass", sometimes)
+    options = {"C": 10.0, "gap": 1e-12, "dtype": "float64", "random_state": 0, "max_passes": 500}
+    found = quietly(measurements(), SDM(), **options)
+    first = kinds(found).index("interior")
+    assert kinds(found)[first : first + 7] == [
+        "interior", "collect", "interior", "exact", "interior", "exact", "interior",
+    ]  # fmt: skip
+    assert found.converged
+
+
+@pytest.mark.parametrize("C", [10.0, 1e5])
+def test_4_byte_weights_become_8_byte_ones_before(C):
+    found = quietly(measurements(3e3), SDM(), C=C, gap=1e-6, dtype="float32", random_state=0)
+    assert found.converged
+    first = kinds(found).index("interior")
+    assert found.certificate.widened == first
+    assert kinds(found)[first - 1] == "collect"
+    assert list(found.history.column("weight_bytes"))[first - 1 : first + 1] == [4, 8]
+    assert found.weights.dtype == np.float64
+
+
+def test_4_byte_weights_stopped_and_resumed(tmp_path):
+    def go(passes, **options):
+        fixed = {"C": 10.0, "gap": 1e-9, "dtype": "float32", "random_state": 4}
+        return quietly(measurements(), SDM(), max_passes=passes, **fixed, **options)
+
+    path = tmp_path / "run.npz"
+    first = kinds(go(1000)).index("interior")
+    whole = go(first + 4)
+    for passes in (first - 1, first, first + 1):
+        go(passes, checkpoint=path, resume=True)
+    assert_same_run(whole, go(first + 4, checkpoint=path, resume=True))

@@ -182,6 +182,17 @@ def test_running_sums_that_are_not_those_of_the_multipliers(name, which, saved, 
         go(name, 8, checkpoint=path, resume=True)
 
 
+@pytest.mark.parametrize(
+    ("lie", "said"),
+    [(lambda price: 2 * price + 1, "not that of its multipliers"), (lambda p: p[:0], "damaged")],
+)
+def test_a_running_price_that_is_not_that_of_the_multipliers(lie, said, saved, tmp_path):
+    path = tmp_path / "run.npz"
+    changed(saved["sdm quadratic"], path, price=lie)
+    with pytest.raises(ModelFormatError, match=said):
+        go("sdm quadratic", 8, checkpoint=path, resume=True)
+
+
 @pytest.mark.parametrize("name", ["sdm", "bcfw", "lp", "subgradient"])
 @pytest.mark.parametrize("dual", [1e6, -5.0, float("nan"), float("inf")])
 def test_a_dual_of_the_run_that_is_not_that_of_the_engine(name, dual, saved, tmp_path):

@@ -233,7 +233,7 @@ class AutoSchedule(Solver):
         the newest w. At one w the sum of the block gaps is the duality gap, which alone may stop.
         """
         near = self._near(state, context, self.CONFIRM) or self._settled(state, context)
-        if near or state["interior"]:
+        if (near or state["interior"]) and not state["idle"]:
             result = engine.collect_pass(context.threads, context.seconds_left)
             kind = "collect"
         else:

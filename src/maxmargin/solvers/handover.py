@@ -7,8 +7,13 @@ reaching the gap exceeds what a whole interior solve is estimated to take, the i
 made. So whichever would have been better, the work is at most about twice that.
 
 After that, passes of the oracle at one w and interior passes take turns for as long as an interior
-pass can do anything. Where it cannot (the rounding of 4-byte weights), block ascent goes on, and
-twice the work is asked for before the next try.
+pass can do anything. Where it cannot, steps on the blocks may: up to `RETRIES` times in a row an
+exact pass takes the place of the look at one w. Then block ascent goes on, and twice the work is
+asked for before the next try.
+
+4-byte weights round away most of what an interior pass finds. There are few of them, so that 8-byte
+ones cost nothing: the oracle looks at one w, and the run goes on in 8 bytes (`Step.widen`) before
+the first interior pass.
 
 Work is counted in cycles by native code and never timed, so that runs can be repeated. Problems
 with many weights are left alone at the cost of one comparison.
@@ -33,9 +38,19 @@ ACCURACY = 0.1
 #: The matrices may take so many bytes. (What is free at the moment must not decide: runs differ.)
 MOST_BYTES = 5e8
 
+#: Interior passes that do nothing, in a row, with an exact pass between them.
+RETRIES = 2
+
 #: What the automatic schedule's state has for this: work spent since the last interior pass, tries
-#: that could do nothing, and whether interior passes take turns with the oracle.
-FIRST_STATE: dict[str, Any] = {"spent": 0.0, "tries": 0, "interior": False}
+#: that could do nothing, whether interior passes take turns with the oracle, how many of them did
+#: nothing of late, and whether 8-byte weights were asked for.
+FIRST_STATE: dict[str, Any] = {
+    "spent": 0.0,
+    "tries": 0,
+    "interior": False,
+    "idle": 0,
+    "wide": False,
+}
 
 
 def count(state: dict[str, Any], work: float) -> None:
@@ -98,9 +113,21 @@ def interior_step(engine: Engine, state: dict[str, Any], context: Context) -> St
         share = 2.0 ** -state["tries"]
         if state["spent"] * share < LEAST_WORK or not affordable(engine, state["spent"] * share):
             return None
+    if engine.weights.itemsize == 4 and not state["wide"]:
+        state["wide"] = True
+        look = engine.collect_pass(context.threads, context.seconds_left)
+        if math.isfinite(look.gap):
+            state["gap"] = look.gap
+        return Step("collect", look, widen=True)
     result = engine.interior_pass(max(0.0, ACCURACY * state["gap"]), seconds=context.seconds_left)
     state["left"], state["spent"] = 0, 0.0
-    state["interior"] = result.solved > 0
-    if result.solved == 0 and not result.interrupted:
+    if result.interrupted:
+        return Step("interior", result)
+    if result.solved > 0:
+        state["interior"], state["idle"] = True, 0
+    elif state["interior"] and state["idle"] < RETRIES:
+        state["idle"] += 1
+    else:
+        state["interior"], state["idle"] = False, 0
         state["tries"] = min(state["tries"] + 1, 60)
     return Step("interior", result)

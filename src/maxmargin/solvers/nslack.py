@@ -134,6 +134,8 @@ class NSlack(Solver):
                 total.interrupted |= result.interrupted
                 if result.interrupted:
                     return False
+                if result.solved and result.cached_gap <= target * engine.C * context.n_examples:
+                    return target <= end  # no step may spoil what w has in digits now
                 full, spent, left = True, 0.0, left - 1 if result.solved else 0
             options = PassOptions(
                 tau=target,

@@ -185,8 +185,14 @@ class Run:
             return False
         return too_much and self._widen()
 
-    def _widen(self) -> bool:
-        """Go on with 8-byte weights; false if that cannot be."""
+    def _widen(self, why: str = "") -> bool:
+        """Go on with 8-byte weights; false if that cannot be.
+
+        Parameters
+        ----------
+        why : str
+            What is said of it; by default that rounding keeps the gap above the one asked for.
+        """
         if not self.may_widen:
             return False
         self.no_room = no_room(self.machine)
@@ -202,10 +208,9 @@ class Run:
             self._take_gap()
         self.seconds += time.perf_counter() - begin
         if self.verbose:
+            why = why or f"rounding of float32 weights keeps the gap above {self.asked:g}"
             print(
-                f"pass {self.widened:4d} rounding of float32 weights keeps the gap above "
-                f"{self.asked:g}: going on in 8-byte arithmetic",
-                file=sys.stderr,
+                f"pass {self.widened:4d} {why}: going on in 8-byte arithmetic", file=sys.stderr
             )
         if held.came:
             self.interrupt()
@@ -268,7 +273,10 @@ class Run:
         step = self.solver.step(self.machine, self.solver_state, self.context)
         exact = self._exact_gap(step)
         self.seconds += time.perf_counter() - begin
-        return self._digest(step, exact)
+        record = self._digest(step, exact)
+        if step.widen and not self.by_gap and not step.result.interrupted:
+            self._widen("interior passes need 8-byte weights")
+        return record
 
     def _exact_gap(self, step: Step) -> float:
         """P - D at the present w, if the pass knows it or comes close to the tolerance."""

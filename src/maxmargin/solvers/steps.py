@@ -123,6 +123,8 @@ class Step:
         Which one, in words.
     stuck : bool
         The pass could not move although there was something left to do.
+    widen : bool
+        The next passes need 8-byte weights.
     """
 
     kind: str
@@ -130,6 +132,7 @@ class Step:
     finished: bool = False
     reason: str = ""
     stuck: bool = False
+    widen: bool = False
 
     @property
     def exact_gap(self) -> float:
