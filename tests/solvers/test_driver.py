@@ -154,8 +154,9 @@ def test_weak_duality_and_a_rising_dual_at_every_pass(schedule, dtype, kind, see
         max_passes=300,
         callbacks=[met.append],
     )
-    # The certified numbers of the last record do not come from the losses that planes keep.
-    exact, certified = (2e-5, 2e-5) if dtype == "float32" else (1e-9, 1e-7)
+    # The certified numbers of the last record do not come from the losses that planes keep. Passes
+    # count what they gain with inner products of tokens, which are 4-byte numbers in any case.
+    exact, certified = (2e-5, 2e-5) if dtype == "float32" else (2e-8, 1e-7)
     for records, eps in ((met, exact), (result.history, certified)):
         slack = eps * best
         dual = np.array([r.dual for r in records])
