@@ -135,6 +135,8 @@ class InteriorPoint(Solver):
     def _collect(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         result = engine.collect_pass(context.threads, context.seconds_left)
         if not result.interrupted:
+            if state["rounds"] and result.added == 0 and result.gap == state["gap"]:
+                state["idle"] = 1  # the round before this one came back to where it began
             # A hard margin has no finite gap while some example is not separated.
             state["gap"] = result.gap if math.isfinite(result.gap) else None
             state["collected"] = True
