@@ -124,7 +124,7 @@ class BlockStep {
       linear += delta * lane.coef[k];
       bend += options.relaxation * delta * (lane.coef[k] - F[k] - options.mu * delta);
     }
-    if (weights_.mapped() && bends_up(part, lane.before.data(), bend, C)) {
+    if (weights_.mapped() && bends_up(part, lane, bend, C)) {
       std::copy(lane.before.begin(), lane.before.end(), alpha);
       throw IndefiniteKernel();
     }
@@ -196,15 +196,17 @@ class BlockStep {
 
  private:
   // Does the dual bend upwards along the step that was made, by more than rounding can tell? It
-  // does so with a kernel that is none.
-  static bool bends_up(const Part<T>& part, const double* before, double bend, double C) {
+  // does so with a kernel that is none. The bend is a sum of differences of gradients, before
+  // (lane.coef) and after the step (lane.F), so that a tiny step may have the sign of their rounding.
+  static bool bends_up(const Part<T>& part, const Lane<T>& lane, double bend, double C) {
     if (bend >= 0.0) return false;
-    double scale = 0.0;
+    double scale = 0.0, rounding = 0.0;
     for (std::size_t k = 0; k < part.set.size(); ++k) {
-      const double delta = part.set.alpha()[k] - before[k];
+      const double delta = part.set.alpha()[k] - lane.before[k];
       scale += delta * delta * std::abs(double(part.set.gram()[k * part.set.stride() + k]));
+      rounding += std::abs(delta) * (std::abs(lane.coef[k]) + std::abs(lane.F[k]));
     }
-    return bend < -1e-5 * C * scale;
+    return bend < -1e-5 * C * scale - 1e-12 * rounding;
   }
 
   // A step, by measurement: fixed cycles, and cycles for each word of index and codes.
