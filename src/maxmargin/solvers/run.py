@@ -220,6 +220,15 @@ class Run:
 
     def loop(self, save: Callable[[], None], save_seconds: float) -> None:
         """Make passes until something ends them."""
+        try:
+            self._passes(save, save_seconds)
+        except KeyboardInterrupt:
+            # The machine ended the pass in a consistent state; what it has is a good model. The
+            # gain may not have been counted: a run resumed from here must know the true dual.
+            self.context.dual = self.machine.dual()
+            self.interrupt()
+
+    def _passes(self, save: Callable[[], None], save_seconds: float) -> None:
         saved = time.perf_counter()
         while not (self.by_gap or self.own or self.cause):
             if self.stuck >= MAX_STUCK and not self._widen():
@@ -244,18 +253,11 @@ class Run:
             for callback in self.callbacks:
                 if isinstance(callback, PassObserver):
                     callback.begin_pass(self.machine)
-            try:
-                record = self._pass()
-                if time.perf_counter() - saved > save_seconds:
-                    save()
-                    saved = time.perf_counter()
-                if self._ask_callbacks(record):
-                    return
-            except KeyboardInterrupt:
-                # The machine ended the pass in a consistent state; what it has is a good model. The
-                # gain may not have been counted: a run resumed from here must know the true dual.
-                self.context.dual = self.machine.dual()
-                self.interrupt()
+            record = self._pass()
+            if time.perf_counter() - saved > save_seconds:
+                save()
+                saved = time.perf_counter()
+            if self._ask_callbacks(record):
                 return
 
     @property
