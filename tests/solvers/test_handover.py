@@ -112,6 +112,28 @@ def test_steps_on_blocks_come_between_passes_that_do_nothing(monkeypatch):
     assert found.converged
 
 
+def test_steps_on_blocks_come_between_passes_that_only_claim_to_do_something(monkeypatch):
+    """Else the oracle would find the same gap for ever."""
+    real = _native.Engine.interior_pass
+
+    class Claims:
+        def __init__(self, result):
+            self._result = result
+            self.solved = 1
+
+        def __getattr__(self, name):
+            return getattr(self._result, name)
+
+    def claim(engine, *_, **__):
+        return Claims(real(engine, np.inf))
+
+    monkeypatch.setattr(_native.Engine, "interior_pass", claim)
+    found = quietly(measurements(), SDM(), C=10.0, gap=0.0, max_passes=800, random_state=0)
+    first = kinds(found).index("interior")
+    assert kinds(found)[first : first + 3] == ["interior", "collect", "interior"]
+    assert kinds(found)[first:].count("exact") > 50
+
+
 @pytest.mark.parametrize("C", [10.0, 1e5])
 def test_4_byte_weights_become_8_byte_ones_before(C):
     found = quietly(measurements(3e3), SDM(), C=C, gap=1e-6, dtype="float32", random_state=0)

@@ -43,12 +43,13 @@ RETRIES = 2
 
 #: What the automatic schedule's state has for this: work spent since the last interior pass, tries
 #: that could do nothing, whether interior passes take turns with the oracle, how many of them did
-#: nothing of late, and whether 8-byte weights were asked for.
+#: nothing of late, the gap before the last one, and whether 8-byte weights were asked for.
 FIRST_STATE: dict[str, Any] = {
     "spent": 0.0,
     "tries": 0,
     "interior": False,
     "idle": 0,
+    "before": None,
     "wide": False,
 }
 
@@ -120,10 +121,11 @@ def interior_step(engine: Engine, state: dict[str, Any], context: Context) -> St
             state["gap"] = look.gap
         return Step("collect", look, widen=True)
     result = engine.interior_pass(max(0.0, ACCURACY * state["gap"]), seconds=context.seconds_left)
-    state["left"], state["spent"] = 0, 0.0
+    again = state["interior"] and state["gap"] == state["before"]  # the last one changed nothing
+    state["left"], state["spent"], state["before"] = 0, 0.0, state["gap"]
     if result.interrupted:
         return Step("interior", result)
-    if result.solved > 0:
+    if result.solved > 0 and not again:
         state["interior"], state["idle"] = True, 0
     elif state["interior"] and state["idle"] < RETRIES:
         state["idle"] += 1
