@@ -55,14 +55,20 @@ fuzz: $(INSTALLED) ## mutated files of every kind, N of each (10000; some minute
 	  $(if $(KIND),--kind $(KIND)) $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write $(WRITE))
 
 bench: $(INSTALLED) ## the measured claims of the README; the peers take half an hour
-	$(PIP) install python-crfsuite vowpalwabbit
+	$(PIP) install parasail python-crfsuite vowpalwabbit
 	$(BIN)/python benchmarks/sdm.py --data "$(DATA)"
 	$(BIN)/python benchmarks/tagging.py --data "$(DATA)"
 	$(BIN)/python benchmarks/sparse.py --data "$(DATA)"
 	$(BIN)/python benchmarks/hard.py --data "$(DATA)"
+	$(BIN)/python benchmarks/adaptation.py --data "$(DATA)"
 	$(BIN)/python benchmarks/table2.py --data "$(DATA)"
 	$(BIN)/python benchmarks/table3.py --data "$(DATA)"
 	$(BIN)/python benchmarks/ner_formulations.py --data "$(DATA)"
+	$(BIN)/python benchmarks/classes.py --data "$(DATA)"
+	$(BIN)/python benchmarks/taxonomy.py --data "$(DATA)"
+	$(BIN)/python benchmarks/trees.py --data "$(DATA)"
+	$(BIN)/python benchmarks/dependencies.py --data "$(DATA)"
+	$(BIN)/python benchmarks/alignment.py --data "$(DATA)"
 	$(BIN)/python benchmarks/peers.py --data "$(DATA)" --write docs/benchmarks.md
 
 lint: $(INSTALLED) ## ruff, mypy, and whether the types of the native module are up to date

@@ -72,6 +72,13 @@ class EngineHandle final : public Owned {
   PassResult newton_pass(const NewtonOptions& options, std::optional<double> seconds) {
     return run(seconds, [&](auto& engine) { return engine.newton_pass(options); });
   }
+  PassResult coordinate_pass(Order order, const CoordinateOptions& options, std::optional<double> seconds) {
+    check_order(order, problem_.n_examples());
+    return run(seconds, [&](auto& engine) { return engine.coordinate_pass({order.data(), order.shape(0)}, options); });
+  }
+  bool offers_coordinates() const {
+    return std::visit([](const auto& e) { return e->offers_coordinates(); }, engine_);
+  }
   // Is the dual a quadratic function, as it is where w is linear in u?
   bool quadratic() const {
     return std::visit([](const auto& e) { return e->weights().quadratic(); }, engine_);
@@ -546,17 +553,17 @@ void bind_engine(nb::module_& m) {
       .def("__init__",
            [](PassOptions* self, double tau, double tau_inner, double tau_relative, int max_smo,
               int rounds, double relaxation, bool recombine, double min_violation, bool prune,
-              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average) {
+              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average, bool coordinate, std::uint64_t seed) {
              require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0 && min_violation >= 0, "tolerances must not be negative");
              require(mu >= 0 && std::isfinite(mu), "mu must not be negative");
              require(relaxation > 0 && relaxation < 2, "relaxation must be between 0 and 2");
              require(max_smo >= 1 && rounds >= 1, "max_smo and rounds must be at least 1");
-             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average};
+             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average, coordinate, seed};
            },
            nb::kw_only(), "tau"_a = 0.0, "tau_inner"_a = 0.0, "tau_relative"_a = 0.0,
            "max_smo"_a = 1000, "rounds"_a = 1, "relaxation"_a = 1.0, "recombine"_a = false,
            "min_violation"_a = 0.0, "prune"_a = true, "mu"_a = 0.0, "beta_steps"_a = true,
-           "epsilon"_a = -1.0, "frank_wolfe"_a = false, "average"_a = false);
+           "epsilon"_a = -1.0, "frank_wolfe"_a = false, "average"_a = false, "coordinate"_a = false, "seed"_a = 0);
 
   nb::class_<NewtonOptions>(m, "NewtonOptions")
       .def("__init__",
@@ -565,9 +572,19 @@ void bind_engine(nb::module_& m) {
            },
            nb::kw_only(), "products"_a = 30, "solves"_a = 10, "flat"_a = 0.02, "worth"_a = 0.0);
 
+  nb::class_<CoordinateOptions>(m, "CoordinateOptions")
+      .def("__init__",
+           [](CoordinateOptions* self, int rounds, double enough, double shrink, std::uint64_t seed) {
+             require(rounds >= 1, "rounds must be at least 1");
+             require(enough >= 0 && shrink >= 0, "enough and shrink must not be negative");
+             new (self) CoordinateOptions{rounds, enough, shrink, seed};
+           },
+           nb::kw_only(), "rounds"_a = 10, "enough"_a = 0.1, "shrink"_a = kInfinity, "seed"_a = 0);
+
   nb::class_<PassResult>(m, "PassResult")
       .def_ro("gap", &PassResult::gap)
       .def_ro("cached_gap", &PassResult::cached_gap)
+      .def_ro("hinge", &PassResult::hinge)
       .def_ro("gain", &PassResult::gain)
       .def_ro("work", &PassResult::work)
       .def_ro("psi_max", &PassResult::psi_max)
@@ -586,6 +603,8 @@ void bind_engine(nb::module_& m) {
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("newton_pass", &EngineHandle::newton_pass, "options"_a, "seconds"_a = nb::none())
+      .def("coordinate_pass", &EngineHandle::coordinate_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
+      .property("offers_coordinates", &EngineHandle::offers_coordinates)
       .property("quadratic", &EngineHandle::quadratic)
       .def("collect_pass", &EngineHandle::collect_pass, "threads"_a = 1, "seconds"_a = nb::none())
       .def("interior_pass", &EngineHandle::interior_pass, "accuracy"_a = 0.0, "max_iterations"_a = 100, "warm"_a = true, "prune"_a = false,

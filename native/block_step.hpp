@@ -25,6 +25,7 @@
 #include <cmath>
 
 #include "blocks.hpp"
+#include "coordinate_step.hpp"
 #include "pass.hpp"
 #include "smo.hpp"
 #include "visit_average.hpp"
@@ -83,7 +84,7 @@ class BlockStep {
     }
     lane.low = blocks.unconstrained() ? lane.top - (top - low) : low;  // so that lane.top - lane.low is ψ
     ++result.visits;
-    result.work += kVisitWork + kWordWork * double(part.index.size() + part.set.all_codes().size());
+    result.work += kVisitWork + structure_.word_work() * double(part.index.size() + part.set.all_codes().size());
     // Violations count as much as their example does.
     const double size = slack == Slack::kHard ? std::max(gap, top - low) : gap;
     part.violation = static_cast<float>(weight * std::max(size, 0.0));
@@ -105,8 +106,12 @@ class BlockStep {
     const bool exact_model = weights_.quadratic(), adaptive = !exact_model && !weights_.lagging();
     const double curvature = C * double(part.stiffness) * weights_.steepest() / options.relaxation;
     const double sigma = slack == Slack::kQuadratic ? 1.0 / options.relaxation : 0.0;
+    // Each visit has random numbers of its own, whatever the visits before it did.
+    RandomBits random(options.seed + 0x2545f4914f6cdd1du * (i + 1));
     const int steps =
-        options.frank_wolfe
+        options.coordinate
+            ? coordinate_steps(m, part.set.gram(), part.set.stride(), curvature, options.tau_inner / weight, random, alpha, F)
+        : options.frank_wolfe
             ? frank_wolfe(m, part.set.gram(), part.set.stride(), curvature, alpha, F)
             : smo(m, part.set.gram(), part.set.stride(), curvature, options.mu, sigma,
                   std::max(options.tau_inner / weight, options.tau_relative * (top - low)), options.max_smo, alpha, F);
@@ -210,7 +215,7 @@ class BlockStep {
   }
 
   // A step, by measurement: fixed cycles, and cycles for each word of index and codes.
-  static constexpr double kVisitWork = 1000.0, kWordWork = 40.0;
+  static constexpr double kVisitWork = 1000.0;
 
   const Structure<T>& structure_;
   Weights<T>& weights_;

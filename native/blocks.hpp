@@ -205,7 +205,9 @@ class Blocks {
   Size size() const {
     Size size;
     size.bytes = parts_.capacity() * sizeof(Parts<T>);
-    for (const Parts<T>& parts : parts_) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const Parts<T>& parts = parts_[i];
+      if (i + kAhead < parts_.size() && !parts_[i + kAhead].empty()) prefetch_range(parts_[i + kAhead].data(), sizeof(Part<T>));
       size.parts += parts.size();
       size.bytes += parts.capacity() * sizeof(Part<T>);
       for (const Part<T>& part : parts) {
@@ -215,6 +217,9 @@ class Blocks {
     }
     return size;
   }
+
+  // Examples that loops over all of them look ahead: parts lie anywhere in memory.
+  static constexpr std::size_t kAhead = 16;
 
  private:
   const Structure<T>& structure_;

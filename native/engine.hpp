@@ -16,22 +16,25 @@
 // are C (½ ξ_i² + ½ M_i² - Σ α F). Without slacks (hard margin) neither term is there: the primal is
 // Ω of the smallest multiple of w that has all margins, if there is one.
 //
-// The block of an example is kept in parts (part.hpp). Four passes are offered; a solver is a
+// The block of an example is kept in parts (part.hpp). These passes are offered; a solver is a
 // schedule of them:
 //   exact_pass    oracle, new planes and a step, example after example   (moves w)
 //   collect_pass  oracle and new planes at one w: the true gap           (w fixed, many threads)
 //   cached_pass   a step on each part from what is kept, no oracle       (moves w)
 //   interior_pass all of what is kept at once, for few weights           (moves w)
 //   newton_pass   a step on all parts together, no oracle                (moves w)
+//   coordinate_pass  rounds over rows with a sign, by one number each    (moves w)
 #pragma once
 
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "block_step.hpp"
 #include "example_loop.hpp"
 #include "interior_pass.hpp"
 #include "newton_step.hpp"
+#include "row_ascent.hpp"
 
 namespace mm {
 
@@ -68,7 +71,13 @@ class Engine {
     structure_.weights_changed(*loop.first.ws);
     for (std::size_t at = 0; at < order.size(); ++at) {
       if (loop.stop(result)) break;
+      if (at + 16 < order.size()) structure_.prefetch_ends(order[at + 16]);
+      if (at + 8 < order.size()) {
+        prefetch(&blocks[order[at + 8]]);
+        structure_.prefetch_example(order[at + 8]);
+      }
       if (at + 2 < order.size()) {
+        structure_.prefetch_oracle(order[at + 2], weights_.data());
         for (const Part<T>& part : blocks[order[at + 1]]) prefetch_part(part);
         const Parts<T>& later = blocks[order[at + 2]];
         prefetch_range(later.data(), later.size() * sizeof(Part<T>));
@@ -84,6 +93,7 @@ class Engine {
       Blocks<T>::drop_idle(blocks[i]);
     }
     if (weights_.lagging()) weights_.refresh_all();
+    if (options.coordinate && !result.interrupted) result.gap = approximate_gap(result.hinge, dual_ + result.gain);
     return result;
   }
 
@@ -138,23 +148,19 @@ class Engine {
     const Counted counted(dual_, result);
     leave_own();
     structure_.weights_changed(*loop.first.ws);
-    queue_.clear();
-    for (std::size_t at = 0; at < order.size(); ++at) {
-      if (at + 8 < order.size()) prefetch(&blocks[order[at + 8]]);
-      if (at + 4 < order.size()) {
-        const Parts<T>& next = blocks[order[at + 4]];
-        prefetch_range(next.data(), next.size() * sizeof(Part<T>));
-      }
-      for (Part<T>& part : blocks[order[at]]) {
-        if (part.set.size() > 1 && part.violation >= options.min_violation) queue_.push_back({order[at], &part});
-      }
-    }
+    fill_queue(blocks, order, options);
     for (std::size_t at = 0; at < queue_.size(); ++at) {
       if (loop.stop(result)) break;
       // A visit is short and reads memory at random, so what later visits need is fetched in
       // stages, each of which reads what the stage before it fetched.
-      ahead(at + 16, [&](std::size_t, const Part<T>& part) { prefetch_range(&part, sizeof part); });
-      ahead(at + 8, [&](std::size_t, const Part<T>& part) { prefetch_part(part); });
+      ahead(at + 16, [&](std::size_t i, const Part<T>& part) {
+        prefetch_range(&part, sizeof part);
+        structure_.prefetch_ends(i);
+      });
+      ahead(at + 8, [&](std::size_t i, const Part<T>& part) {
+        prefetch_part(part);
+        structure_.prefetch_example(i);
+      });
       ahead(at + 2, [&](std::size_t i, const Part<T>& part) {
         structure_.prefetch_part(i, part.index, weights_.data());
       });
@@ -255,6 +261,26 @@ class Engine {
     return result;
   }
 
+  // Are the planes rows with a sign, and w = u, so that coordinate_pass() goes?
+  bool offers_coordinates() const {
+    return structure_.signed_rows() != nullptr && blocks_.slack() == Slack::kLinear && weights_.linear() && !weights_.mapped();
+  }
+  // Algorithm 1 of the dual-coordinate paper on them (row_ascent.hpp); the gap is UB' - LB of (36) and (34).
+  PassResult coordinate_pass(std::span<const std::uint32_t> order, const CoordinateOptions& options) {
+    if (!offers_coordinates()) throw BadInput("coordinate passes go with rows with a sign, linear slacks and L2 only");
+    PassResult result;
+    leave_own();
+    structure_.weights_changed(*loop.first.ws);
+    if (!rows_ascent_) rows_ascent_.emplace(*structure_.signed_rows());
+    rows_ascent_->run(blocks_, weights_, order, options, result, [&](PassResult& r) { return loop.stop(r); });
+    blocks_.recount();
+    const double now = counted();
+    result.gain = now - dual_;
+    dual_ = now;
+    result.gap = approximate_gap(result.hinge, dual_);
+    return result;
+  }
+
   // Σ_i of what the slacks cost at the present w (ξ_i, or ½ ξ_i²; ξ_i where none is allowed).
   double hinge(int threads) {
     return look(threads, blocks_.slack() == Slack::kHard ? Slack::kLinear : blocks_.slack()) ? blocks_.risk() : std::nan("");
@@ -340,6 +366,9 @@ class Engine {
     weights_.take_change();
   }
 
+  // UB' - LB of the dual-coordinate paper's (36) and (34), from hinges that were met while w moved.
+  double approximate_gap(double hinge, double dual) const { return weights_.penalty() - weights_.fixed_gain() + C() * hinge - dual; }
+
   double counted() const { return C() * (blocks_.expected_loss() - blocks_.expected_price()) - weights_.conjugate(); }
 
   // However a pass ends (a user's oracle may raise), the dual has what was gained.
@@ -361,6 +390,35 @@ class Engine {
     bool moved = false;
     for (const std::size_t row : rows_) moved = weights_.refresh(row) || moved;
     if (moved) structure_.weights_changed(*loop.first.ws);
+  }
+
+  // The parts that a cached pass visits, in its order. Where most examples have none (they are right with a
+  // margin), going through them in the order of memory first and noting which have some takes far less time
+  // than following a random order through all of them.
+  void fill_queue(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options) {
+    constexpr std::size_t kAhead = Blocks<T>::kAhead;
+    const auto wanted = [&](const Part<T>& part) { return part.set.size() > 1 && part.violation >= options.min_violation; };
+    const std::size_t n = blocks.n_examples();
+    wanted_.assign(n, 0);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i + kAhead < n && !blocks[i + kAhead].empty()) prefetch_range(blocks[i + kAhead].data(), sizeof(Part<T>));
+      for (const Part<T>& part : blocks[i]) wanted_[i] |= wanted(part);
+    }
+    queue_.clear();
+    order_.clear();
+    for (const std::uint32_t i : order) {
+      if (wanted_[i]) order_.push_back(i);
+    }
+    for (std::size_t at = 0; at < order_.size(); ++at) {
+      if (at + 2 * kAhead < order_.size()) prefetch(&blocks[order_[at + 2 * kAhead]]);
+      if (at + kAhead < order_.size()) {
+        const Parts<T>& next = blocks[order_[at + kAhead]];
+        prefetch_range(next.data(), next.size() * sizeof(Part<T>));
+      }
+      for (Part<T>& part : blocks[order_[at]]) {
+        if (wanted(part)) queue_.push_back({order_[at], &part});
+      }
+    }
   }
 
   template <class F>
@@ -408,6 +466,7 @@ class Engine {
       // An oracle may be worse than what is kept (rounding, or a user's approximation).
       blocks.gaps()[i] = blocks.block_gap(i, std::max(found.F, top), mean, M);
       result.gap += blocks.gaps()[i];
+      result.hinge += structure_.example_weight(i) * std::max({0.0, found.upper(), top});
       result.psi_max = std::max(result.psi_max, structure_.example_weight(i) * (std::max(found.F, top) - low));
     }
     return moved;
@@ -488,7 +547,10 @@ class Engine {
   VisitAverage<T> average_;
   double dual_ = 0.0;  // D, kept up to date step by step
   std::vector<std::pair<std::size_t, Part<T>*>> queue_;
+  std::vector<std::uint8_t> wanted_;
+  std::vector<std::uint32_t> order_;  // what a cached pass leaves of the order that it was given
   std::vector<std::size_t> rows_;
+  std::optional<RowAscent<T>> rows_ascent_;
   bool own_weights_ = false;
   std::chrono::steady_clock::time_point asked_{};  // when an interior pass last asked whether to stop
 };

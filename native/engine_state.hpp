@@ -91,7 +91,7 @@ std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>&
         check(!factored || (part.extent.lo <= extent.lo && extent.hi <= part.extent.hi), "a plane lies outside of its part");
         check(row[k] >= 0.0, "a Gram matrix is not positive");
         const double loss = structure.loss(i, code);
-        check(std::abs(loss - s.loss[plane + k]) <= 1e-9 * (1.0 + loss), "a loss is wrong");
+        check(std::abs(loss - s.loss[plane + k]) <= 1e-9 * (1.0 + std::abs(loss)), "a loss is wrong");
         part.set.add(code, loss, row.data());
       }
       part.set.alpha()[k] = alpha;

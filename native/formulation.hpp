@@ -11,7 +11,7 @@
 // formulation is a structure too: it turns losses, planes and the oracle of another one into these.
 //
 // The oracle. Where all outputs are listed, or a user's structure can tell the best output at each loss
-// (grades), the maximum over them is exact. Elsewhere the structure's own oracle comes first, which maximises
+// (grades), the maximum over them is exact, and some structures find it by themselves (greatest). Elsewhere the structure's own oracle comes first, which maximises
 // λΔ - w.δΨ for any λ: a few answers often prove that the best of them is the best of all (hull.hpp). Where
 // they do not, a structure that can is asked for an output of a greater merit than the best one so far
 // (pareto_search.hpp), with the losses about which the answers decide left out. If it cannot, or gives up,
@@ -190,6 +190,14 @@ class Formulation final : public Forwarding<T> {
   }
 
   Found with_losses(Scratch& ws, std::size_t i, const T* w, const Merit& merit) const {
+    Grade direct;
+    const auto outcome = base_.greatest(*ws.inner, i, w, merit, direct);
+    ws.more_work += std::exchange(ws.inner->more_work, 0.0);
+    if (outcome != Base::Outcome::kGaveUp) {
+      ws.best.clear();
+      if (outcome == Base::Outcome::kFound) ws.best.assign(ws.inner->code.begin(), ws.inner->code.end());
+      return best(ws, outcome == Base::Outcome::kFound ? merit.value(direct.loss, direct.margin) : 0.0);
+    }
     const bool graded = base_.offers_grades(false);
     if (graded && !base_.slow_grades(i) && base_.grades(*ws.inner, i, w, false, ws.grades)) return best_grade(ws, i, w, merit);
     const Begun begun = begin(ws, i, w, merit);

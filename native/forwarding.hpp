@@ -43,6 +43,9 @@ class Forwarding : public Structure<T> {
                                    Grade& found) const override {
     return base().undecided(inner(ws), i, w, merit, open, found);
   }
+  typename Base::Outcome greatest(Workspace& ws, std::size_t i, const T* w, const Merit& merit, Grade& found) const override {
+    return base().greatest(inner(ws), i, w, merit, found);
+  }
   bool offers_grades(bool any) const override { return base().offers_grades(any); }
   bool slow_grades(std::size_t i) const override { return base().slow_grades(i); }
   bool grades(Workspace& ws, std::size_t i, const T* w, bool any, std::vector<Grade>& out) const override {
@@ -54,6 +57,7 @@ class Forwarding : public Structure<T> {
 
   double oracle_work(std::size_t i) const override { return base().oracle_work(i); }
   double gram_work(CodeView added, CodeView kept) const override { return base().gram_work(added, kept); }
+  double word_work() const override { return base().word_work(); }
   double update_work(CodeView index) const override { return base().update_work(index); }
 
   double loss(std::size_t i, CodeView plane) const override { return base().loss(i, plane); }
@@ -82,6 +86,9 @@ class Forwarding : public Structure<T> {
     base().accumulate(inner(ws), i, index, planes, coef, weights);
   }
   void prefetch_part(std::size_t i, CodeView index, const T* w) const override { base().prefetch_part(i, index, w); }
+  void prefetch_ends(std::size_t i) const override { base().prefetch_ends(i); }
+  void prefetch_example(std::size_t i) const override { base().prefetch_example(i); }
+  void prefetch_oracle(std::size_t i, const T* w) const override { base().prefetch_oracle(i, w); }
 
   bool maps_weights() const override { return base().maps_weights(); }
   void map_weights(Weights<T>& weights) const override { base().map_weights(weights); }

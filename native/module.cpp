@@ -7,14 +7,19 @@
 void bind_encode(nanobind::module_& m);
 
 namespace mm {
+void bind_alignment(nanobind::module_& m);
 void bind_chain(nanobind::module_& m);
+void bind_dependency(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
+void bind_grammar(nanobind::module_& m);
 void bind_items(nanobind::module_& m);
 void bind_planes(nanobind::module_& m);
 void bind_kernel(nanobind::module_& m);
 void bind_primal(nanobind::module_& m);
+void bind_rows(nanobind::module_& m);
 void bind_structures(nanobind::module_& m);
+void bind_taxonomy(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 void bind_words(nanobind::module_& m);
 }  // namespace mm
@@ -34,13 +39,18 @@ NB_MODULE(_native, m) {
   });
   bind_encode(m);
   mm::bind_chain(m);
+  mm::bind_dependency(m);
   mm::bind_engine(m);
   mm::bind_features(m);
+  mm::bind_grammar(m);
   mm::bind_items(m);
   mm::bind_planes(m);
   mm::bind_kernel(m);
   mm::bind_primal(m);
+  mm::bind_rows(m);
   mm::bind_structures(m);
+  mm::bind_taxonomy(m);
+  mm::bind_alignment(m);
   mm::bind_text(m);
   mm::bind_words(m);
 }

@@ -62,7 +62,7 @@ class OuterPlanes : public Structure<T> {
 
   struct Scratch : Workspace {
     AlignedArray<T> S;                     // [Kp] scores of the columns, of the last oracle
-    std::vector<std::uint32_t> columns;    // those that a visit needs, ascending
+    std::vector<std::uint32_t> columns;    // those that a visit needs, each once
     std::vector<T> value, amount;          // of these columns
     std::vector<double> classes;           // [K] scores of the classes
   };
@@ -117,6 +117,7 @@ class OuterPlanes : public Structure<T> {
     score_classes(ws, i, w);
     const std::size_t truth = std::size_t(data_.labels[i]);
     out.clear();
+    out.reserve(data_.n_classes);
     for (std::size_t c = 0; c < data_.n_classes; ++c) {
       if (c != truth) out.push_back({data_.loss(i, c), ws.classes[truth] - ws.classes[c]});
     }
@@ -158,10 +159,35 @@ class OuterPlanes : public Structure<T> {
   }
   void prefetch_part(std::size_t i, CodeView index, const T* w) const override {
     const TokenRow row(data_, i);
-    for (const std::uint32_t f : row.features) {
-      const T* weights = w + std::size_t(f) * Kp_;
-      mm::prefetch(weights + lambda(std::size_t(data_.labels[i])).back().column);
-      for (const Code c : index) mm::prefetch(weights + lambda(c).back().column);
+    // Rows of up to two cache lines are fetched whole; of longer ones the columns that are needed.
+    if (Kp_ * sizeof(T) <= 128) {
+      for (const std::uint32_t f : row.features) prefetch_range(w + std::size_t(f) * Kp_, Kp_ * sizeof(T));
+      return;
+    }
+    const std::size_t own = lambda(std::size_t(data_.labels[i])).back().column;
+    for (const std::uint32_t f : row.features) mm::prefetch(w + std::size_t(f) * Kp_ + own);
+    for (const Code c : index) {
+      const std::size_t column = lambda(c).back().column;
+      for (const std::uint32_t f : row.features) mm::prefetch(w + std::size_t(f) * Kp_ + column);
+    }
+  }
+  // Examples are short and visited in any order, so that what they read is seldom in the cache.
+  void prefetch_ends(std::size_t i) const override {
+    mm::prefetch(&data_.labels[i]);
+    if (!data_.indptr.empty()) mm::prefetch(&data_.indptr[i]);
+  }
+  void prefetch_example(std::size_t i) const override {
+    if (data_.indptr.empty()) return;
+    const std::size_t begin = std::size_t(data_.indptr[i]), n = std::size_t(data_.indptr[i + 1]) - begin;
+    prefetch_range(data_.indices.data() + begin, n * sizeof(std::uint32_t));
+    if (data_.values != nullptr) prefetch_range(data_.values + begin, n * sizeof(float));
+    if (data_.values64 != nullptr) prefetch_range(data_.values64 + begin, n * sizeof(double));
+  }
+  void prefetch_oracle(std::size_t i, const T* w) const override {
+    constexpr std::size_t kRows = 32, kBytes = 256;  // what a core can have under way, and more
+    const TokenRow row(data_, i);
+    for (const std::uint32_t f : row.features.first(std::min(row.features.size(), kRows))) {
+      prefetch_range(w + std::size_t(f) * Kp_, std::min(Kp_ * sizeof(T), kBytes));
     }
   }
 
@@ -171,9 +197,7 @@ class OuterPlanes : public Structure<T> {
     const std::size_t truth = std::size_t(data_.labels[i]);
     if (fresh != Fresh::kOracle) {
       need_columns(ws, truth, planes);
-      ws.value.resize(ws.columns.size());
-      const TokenRow row(data_, i);
-      for_groups(ws, [&](std::size_t at, std::size_t n) { emissions_.score(i, row, w, ws.columns.data() + at, n, ws.value.data() + at); });
+      score_columns(ws, i, w);
     }
     const auto score = [&](std::size_t c) {
       if (fresh == Fresh::kOracle) return ws.classes[c];
@@ -199,22 +223,51 @@ class OuterPlanes : public Structure<T> {
     }
     if (own == 0.0 && std::all_of(ws.amount.begin(), ws.amount.end(), [](T a) { return a == T(0); })) return;
     for (const auto& [column, value] : lambda(truth)) ws.amount[place(ws, column)] += T(own * value);
-    const TokenRow row(data_, i);
-    for_groups(ws, [&](std::size_t at, std::size_t n) { emissions_.add(i, row, ws.columns.data() + at, ws.amount.data() + at, n, weights); });
+    add_columns(ws, i, weights);
   }
 
   // Scores of all classes at example i, without loss: fills ws.classes.
   void score_classes(Scratch& ws, std::size_t i, const T* w) const {
-    emissions_.load(i, 1, w, ws.S.data());
+    load(ws, i, w);
+    classes_of(ws);
+  }
+
+ protected:
+  const ClassData& data() const { return data_; }
+
+  // ws.S = scores of all columns at example i.
+  void load(Scratch& ws, std::size_t i, const T* w) const { emissions_.load(i, 1, w, ws.S.data()); }
+  // Are so many columns better read with whole rows? A column of a row costs about as much as a vector.
+  bool many(std::size_t n_columns) const { return n_columns >= 4 && n_columns * 32 > 2 * Kp_ * sizeof(T); }
+  // ws.classes from ws.S
+  virtual void classes_of(Scratch& ws) const {
     for (std::size_t c = 0; c < data_.n_classes; ++c) {
       double sum = 0.0;
       for (const auto& [column, value] : lambda(c)) sum += value * double(ws.S[column]);
       ws.classes[c] = sum;
     }
   }
+  // ws.value = scores of ws.columns at example i
+  void score_columns(Scratch& ws, std::size_t i, const T* w) const {
+    ws.value.resize(ws.columns.size());
+    const TokenRow row(data_, i);
+    for_groups(ws, [&](std::size_t at, std::size_t n) { emissions_.score(i, row, w, ws.columns.data() + at, n, ws.value.data() + at); });
+  }
+  // u += x_i ⊗ (ws.amount at ws.columns)
+  void add_columns(const Scratch& ws, std::size_t i, Weights<T>& weights) const {
+    const TokenRow row(data_, i);
+    for_groups(ws, [&](std::size_t at, std::size_t n) { emissions_.add(i, row, ws.columns.data() + at, ws.amount.data() + at, n, weights); });
+  }
 
- protected:
-  const ClassData& data() const { return data_; }
+  // |x_i|², computed once.
+  double norm(std::size_t i) const {
+    double known = norms_[i].load(std::memory_order_relaxed);
+    if (known >= 0.0) return known;
+    known = 0.0;
+    data_.for_features(i, [&](std::size_t, double x) { known += x * x; });
+    norms_[i].store(known, std::memory_order_relaxed);
+    return known;
+  }
 
  private:
   void need_columns(Scratch& ws, std::size_t truth, std::span<const CodeView> planes) const {
@@ -237,16 +290,6 @@ class OuterPlanes : public Structure<T> {
     for (std::size_t at = 0; at < ws.columns.size(); at += Emissions<T>::kTogether) {
       f(at, std::min(Emissions<T>::kTogether, ws.columns.size() - at));
     }
-  }
-
-  // |x_i|², computed once.
-  double norm(std::size_t i) const {
-    double known = norms_[i].load(std::memory_order_relaxed);
-    if (known >= 0.0) return known;
-    known = 0.0;
-    data_.for_features(i, [&](std::size_t, double x) { known += x * x; });
-    norms_[i].store(known, std::memory_order_relaxed);
-    return known;
   }
 
   ClassData data_;

@@ -22,11 +22,14 @@ struct PassOptions {
                              // beyond the kept ones count, the others leave the block alone
   bool frank_wolfe = false;  // step towards the best plane, with line search, in the place of SMO
   bool average = false;      // add the w of all visits up, that of the t-th with weight t
+  bool coordinate = false;   // single and paired steps in random order in the place of SMO (coordinate_step.hpp)
+  std::uint64_t seed = 0;    // of their order
 };
 
 struct PassResult {
-  double gap = 0.0;          // Σ over visits of C (max F - Σ α F), before the step
+  double gap = 0.0;          // Σ over visits of C (max F - Σ α F), before the step (see Engine for other passes)
   double cached_gap = 0.0;   // the same over the kept planes only
+  double hinge = 0.0;        // exact_pass, coordinate_pass: Σ over examples of c max(0, max F), before the step
   double gain = 0.0;         // increase of the dual
   double psi_max = 0.0;      // largest ψ_i = max F - min_{α>0} F (2.4) before the step
   double psi_cached_max = 0.0;  // the same over the planes with α > 0 only (4.9)
@@ -37,6 +40,7 @@ struct PassResult {
   void add(const PassResult& other) {
     gap += other.gap;
     cached_gap += other.cached_gap;
+    hinge += other.hinge;
     gain += other.gain;
     work += other.work;
     psi_max = std::max(psi_max, other.psi_max);

@@ -32,6 +32,9 @@ struct Extent {
 };
 
 template <class T>
+class SignedRows;
+
+template <class T>
 class Structure {
  public:
   // Scratch memory of one thread, allocated once.
@@ -111,6 +114,10 @@ class Structure {
     return Outcome::kGaveUp;
   }
 
+  // The output of the greatest merit of all but the truth, in the workspace, for a structure that finds it at
+  // once and need not be asked for corners. kNothing: none has a merit above zero. kGaveUp: it cannot tell.
+  virtual Outcome greatest(Workspace&, std::size_t /*i*/, const T*, const Merit&, Grade& /*found*/) const { return Outcome::kGaveUp; }
+
   // The best outputs by their loss, for formulations that the oracle does not serve: for every loss
   // that an output other than the truth can have, the smallest w.Δf. `any`: for all of them together.
   // False where a structure cannot tell.
@@ -128,6 +135,11 @@ class Structure {
   virtual double gram_work(CodeView added, CodeView kept) const {
     return 5.0 * double(added.size() + kept.size());
   }
+  // And a visit of a part, for each word of its codes and its index.
+  virtual double word_work() const { return 40.0; }
+
+  // Itself, if its planes are rows with a sign (signed_rows.hpp): their multipliers have passes of their own.
+  virtual const SignedRows<T>* signed_rows() const { return nullptr; }
 
   // ---- planes ----
 
@@ -188,6 +200,11 @@ class Structure {
 
   // Start fetching the weights that a visit with this index will read.
   virtual void prefetch_part(std::size_t /*i*/, CodeView /*index*/, const T*) const {}
+  // ... or where the data of example i begin and end, then what they hold, which a visit will read soon, ...
+  virtual void prefetch_ends(std::size_t /*i*/) const {}
+  virtual void prefetch_example(std::size_t /*i*/) const {}
+  // ... and then the weights that an oracle call will read.
+  virtual void prefetch_oracle(std::size_t /*i*/, const T*) const {}
 };
 
 }  // namespace mm

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace mm {
 
@@ -19,6 +20,25 @@ constexpr std::size_t padded_labels(std::size_t n_labels) {
   constexpr std::size_t lanes = 32 / sizeof(T);
   return (n_labels + lanes - 1) / lanes * lanes;
 }
+
+// A row of the table of alignments, for `alignment_row`; entry 0 of each array is the border. Integers are
+// as wide as T. Every array but `trace` has room for kAlignmentSlack more entries than is said here.
+inline constexpr std::size_t kAlignmentSlack = 8;
+template <class T>
+struct AlignmentRow {
+  using Wide = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  std::size_t m;
+  T open, extend, add, low;
+  bool local;            // an alignment may begin at every cell, for start[j], and end there, for end[j] or 0
+  const T* scores;       // [m] of the matches, to which `add` is added
+  const T *start, *end;  // [m + 1] or nullptr, where there are none
+  T *H, *X;              // [m + 1] the best of the row above, then of this row
+  Wide* from;            // [m + 1] which state is the best
+  const T* M;            // [m + 1] the row above
+  T *M_new, *Q, *Y;      // [m + 1] this row; Q is the better one of M and X
+  Wide *bits, *is_x;     // [m + 1]
+  std::uint8_t* trace;   // [m]
+};
 
 template <class T>
 struct VectorCode {
@@ -56,6 +76,9 @@ struct VectorCode {
   // rank_update_impl.hpp. It serves the interior point and has nothing to do with chains.
   void (*rank_update)(const T* Y, const T* X, std::size_t ld, std::size_t k, std::size_t begin, T* C,
                       std::size_t ldc);
+
+  // A row of the table of alignments; the greatest M + end, where an alignment may end at every cell.
+  T (*alignment_row)(const AlignmentRow<T>& row);
 };
 
 template <class T>

@@ -357,6 +357,7 @@ void spread(const T* k, std::size_t n, const T* amount, std::size_t Lp, T* W) {
   }
 }
 
+#include "alignment_row_impl.hpp"
 #include "rank_update_impl.hpp"
 
 template <class T>
@@ -369,7 +370,8 @@ constexpr VectorCode<T> table(const char* name) {
           &transition_bounds<T>,
           &forward<T>,
           &spread<T>,
-          &rank_update<T>};
+          &rank_update<T>,
+          &alignment_row<T>};
 }
 
 }  // namespace mm::MM_ISA

@@ -18,6 +18,7 @@ import numpy as np
 from maxmargin import _native
 from maxmargin.structures.adapter import PythonProblem
 from maxmargin.structures.base import Structure
+from maxmargin.structures.equality import equal_outputs
 from reference_chain import ReferenceChain, Weighted, labels_of
 
 FEATURES = ("none", "ones", "values", "dense32", "dense64", "ones+dense32", "values+dense64")
@@ -336,6 +337,18 @@ class Flat(Structure):
         return range(self.n_classes)
 
 
+class OuterProduct(Flat):
+    """f(x, y) = x ⊗ λ(y), with the attributes λ of each class written down."""
+
+    def __init__(self, attributes, cost, n_inputs):
+        super().__init__(cost, n_inputs)
+        self.attributes = attributes
+        self.n_features = n_inputs * attributes.shape[1]
+
+    def joint_feature(self, x, y):
+        return np.outer(x, self.attributes[y]).ravel()
+
+
 def flat_problem(rng, *, n=8, n_classes=4, n_inputs=3):
     """Return (structure, X, Y) of a random multiclass problem."""
     cost = rng.random((n_classes, n_classes)) + 0.5
@@ -352,7 +365,7 @@ def listed_problem(structure, X, Y):
     """Return the problem in which every output of every example is written down."""
     features, loss, counts = [], [], []
     for x, y in zip(X, Y, strict=True):
-        outputs = [y, *(z for z in structure.outputs(x) if not np.array_equal(y, z))]
+        outputs = [y, *(z for z in structure.outputs(x) if not equal_outputs(y, z))]
         features += [structure.joint_feature(x, z) for z in outputs]
         loss += [structure.loss(y, z) for z in outputs]
         counts.append(len(outputs))

@@ -224,3 +224,15 @@ def test_rows_of_hard_problems(script: Any, tmp_path: Path) -> None:
     refused = hard.nets(dataclasses.replace(settings, solver="oneslack"))
     assert "refused" in refused[0]
     assert {row["solver"] for row in refused} == {"oneslack", "sap"}
+
+
+def test_binary_beside_liblinear(script: Any) -> None:
+    binary = script("binary")
+    data = binary.dense(60, 4)
+    row = binary.compare(data, 0.1, repeats=1)
+    for target in binary.TARGETS:
+        figures = row[f"{target:g}"]
+        assert figures["ratio"] == figures["maxmargin"] / figures["liblinear"]
+    model = binary.BinarySVM(C=0.1, gap=1e-6).fit(data.X, data.y)
+    assert binary.primal(data, model, 0.1) == pytest.approx(model.certificate_.primal)
+    assert row["optimum"] == pytest.approx(model.certificate_.primal, rel=1e-5)

@@ -20,7 +20,13 @@ PROSE = {"docs/benchmarks.md", "docs/errata.md"}
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
 
 #: Pages with commands in blocks without a language, and how many each has.
-COMMANDS = {"README.md": 3, "docs/formulations.md": 1, "docs/sparse.md": 4}
+COMMANDS = {
+    "README.md": 3,
+    "docs/dependencies.md": 3,
+    "docs/formulations.md": 1,
+    "docs/priors.md": 2,
+    "docs/sparse.md": 4,
+}
 CORPUS = """\
 The DT B-NP
 old JJ I-NP
@@ -35,6 +41,14 @@ cat NN I-NP
 in IN B-PP
 Rome NNP B-NP
 . . O
+"""
+#: The same as dependency trees: word, tag, head, relation.
+TREES = """\
+1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_
+2\tchase\tchase\tVERB\tVBP\t_\t0\troot\t_\t_
+3\ta\ta\tDET\tDT\t_\t4\tdet\t_\t_
+4\tcat\tcat\tNOUN\tNN\t_\t2\tobj\t_\t_
+
 """
 
 CPP = re.compile(r"^ *```cpp\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -86,6 +100,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         data = "".join(f"{line}\n" for line in lines).encode()
         (tmp_path / name).write_bytes(data)
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(data))
+    for name in ("train.conllu", "dev.conllu"):
+        (tmp_path / name).write_text(TREES, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

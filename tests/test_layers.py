@@ -24,15 +24,18 @@ SOURCE = Path(__file__).parents[1] / "src" / "maxmargin"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("printable", "lazy", "memory", "checks"),  # text in messages, what is there, number checks
     ("errors",),
-    ("links", "metrics"),  # w = link(u); scores of tags
+    ("trees",),  # parse trees
+    ("links", "metrics", "scores"),  # w = link(u); scores of tags, and of other outputs
     ("regularizers",),
     ("features",),  # text and Python objects -> numbers
     ("io",),  # files of sequences, containers of arrays, the atomic writer
     ("structures",),  # output spaces
     ("solvers",),  # they write checkpoints with io.atomic
     ("io.objective",),  # what a model file says of regulariser and solver ...
-    ("io.meta_checks",),
-    ("io.tagger_file",),  # ... and the model file of a chain
+    ("io.meta_checks", "io.training_meta"),
+    ("io.parameters",),
+    ("io.structure_file",),  # ... of any structure that can write down its state,
+    ("io.tagger_file",),  # ... and of a chain
     ("models.base",),
     ("models.kinds",),  # the registry, which imports a kind when it is asked for
     ("estimators", "selection"),  # for Python with scikit-learn, and for the command line without

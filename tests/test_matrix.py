@@ -18,17 +18,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alignment_reference import ListedAlignment
 from kit import formulated, quietly, slacks
 from maxmargin import _native, regularizers
 from maxmargin.errors import NotCompatibleError
 from maxmargin.links import Link
-from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball, Regularizer
+from maxmargin.regularizers import (
+    L1,
+    L2,
+    Bounded,
+    ElasticNet,
+    GaussianPrior,
+    L1Ball,
+    Nonnegative,
+    Regularizer,
+)
 from maxmargin.solvers import (
     BCFW,
     LP,
     SAP,
     SDM,
     SOLVERS,
+    DualCoordinate,
     ExtraGradient,
     InteriorPoint,
     NSlack,
@@ -36,9 +47,22 @@ from maxmargin.solvers import (
     Subgradient,
     make_solver,
 )
-from native_problems import ChainCase, listed_problem, native_python_problem, random_case
+from maxmargin.structures import Taxonomy
+from maxmargin.structures.base import Structure
+from maxmargin.structures.grammar import Grammar
+from maxmargin.structures.grammar_trees import leaves
+from native_problems import (
+    ChainCase,
+    Flat,
+    OuterProduct,
+    listed_problem,
+    native_python_problem,
+    random_case,
+)
 from qp_reference import list_planes
 from reference_chain import ReferenceChain
+from reference_dependency import TEXT, ReferenceTrees, random_sentences
+from reference_grammar import ReferenceGrammar
 
 C = 0.2
 
@@ -46,12 +70,12 @@ C = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
-class NonNegative(Regularizer):
-    """½‖w‖² over weights that are not negative: a regulariser of a user's own."""
+class Skewed(Regularizer):
+    """½‖w‖² and more for negative weights: a regulariser of a user's own."""
 
     @property
     def link(self):
-        return Link(least=0.0)
+        return Link(lower=-0.1)
 
 
 #: As each is asked to come close to the optimum of these small problems.
@@ -59,6 +83,7 @@ ENTRANTS = {
     "sdm": SDM(),
     "sap": SAP(),
     "nslack": NSlack(epsilon=1e-6),
+    "dualcoordinate": DualCoordinate(),
     "oneslack": OneSlack(),
     "bcfw": BCFW(),
     "subgradient": Subgradient(),
@@ -70,7 +95,10 @@ FORMULATIONS = list(itertools.product(("linear", "quadratic", "hard"), ("margin"
 REGULARIZERS = {
     "l2": L2(),
     "elastic net": ElasticNet(0.05, 0.9),
-    "own link": NonNegative(),
+    "own link": Skewed(),
+    "not negative": Nonnegative(),
+    "bounded": Bounded(-0.125, 0.25),
+    "prior": GaussianPrior(precision=1.5),  # those with a mean are in test_priors.py
     "l1 ball": L1Ball(0.7),
     "l1": L1(0.1),
     "l1, not negative": L1(0.1, nonnegative=True),
@@ -161,6 +189,160 @@ def multiclass(dtype="float64"):
     return Kind("words", problem, planes("words"), unpadded, dtype)
 
 
+class SignedReference(Structure):
+    """Rows with a sign, written out: an example is its Δf, its truth the margin."""
+
+    n_features = 4
+
+    def joint_feature(self, x, y):
+        return -x if isinstance(y, str) else np.zeros(4)
+
+    def loss(self, y, y_hat):
+        return float(y) if isinstance(y_hat, str) else 0.0
+
+    def outputs(self, x):
+        return ["wrong"]
+
+
+@functools.cache
+def signed_rows():
+    draw = np.random.default_rng(3)
+    X, margins = draw.normal(size=(9, 4)), draw.uniform(0.5, 2, 9)
+    up = X @ draw.normal(size=4) > 0
+    problem = _native.RowProblem(
+        above=np.where(up, margins, -np.inf),
+        below=np.where(up, -np.inf, margins),
+        n_sparse=0,
+        dense64=X,
+    )
+    return np.where(up, 1.0, -1.0)[:, None] * X, margins, problem
+
+
+def rows(listed=False, dtype="float64"):
+    """Return two classes of points as rows with a sign, or as outputs that are listed."""
+    delta, margins, problem = signed_rows()
+    reference = SignedReference()
+    if listed:
+        problem = listed_problem(reference, delta, margins)
+    return Kind("rows", problem, list_planes(reference, delta, margins), dtype=dtype)
+
+
+@functools.cache
+def costs():
+    """Return classes with a cost for each pair of them, and the same problem in Python."""
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(7, 5)), [0, 1, 2, 0, 1, 2, 0]
+    cost = np.array([[0.0, 0.5, 2.0], [1.0, 0.0, 0.7], [1.5, 0.6, 0.0]])
+    return Flat(cost, 5), X, Y
+
+
+def classes_with_costs():
+    reference, X, Y = costs()
+    labels = np.array(Y, np.int32)
+    problem = _native.MulticlassProblem(
+        n_classes=3, n_sparse=0, labels=labels, dense64=X, cost=reference.cost
+    )
+
+    def unpadded(weights):
+        return np.asarray(weights, float).reshape(5, -1)[:, :3].T.ravel()
+
+    return Kind("costs", problem, list_planes(reference, list(X), Y), unpadded)
+
+
+def listed_costs():
+    reference, X, Y = costs()
+    problem = listed_problem(reference, list(X), Y)
+    return Kind("costs", problem, list_planes(reference, list(X), Y))
+
+
+@functools.cache
+def lattice():
+    """Return classes below two nodes, one of them below both, with the tree loss; by hand too."""
+    parents = {"a": "top", "b": "top", 0: "a", 1: ["a", "b"], 2: "b"}
+    structure = Taxonomy(parents, node_weight={"a": 2.0, 2: 0.25})
+    rng = np.random.default_rng(4)
+    X, Y = rng.normal(size=(7, 5)), [0, 1, 2, 0, 1, 2, 0]
+    problem, _ = structure.prepare_problem(X, Y, dtype="float64")
+    order = ["a", "b", 0, 1, 2]
+    root = np.sqrt(2.0)
+    attributes = np.array([[root, 0, 1, 0, 0], [root, 1, 0, 1, 0], [0, 1, 0, 0, 0.5]])
+    costs = np.array([[0.0, 1, 2], [1, 0, 1], [2, 1, 0]])
+    columns = [structure.nodes_.index(z) for z in order]
+    return OuterProduct(attributes, costs, 5), X, Y, problem, columns
+
+
+def taxonomy():
+    reference, X, Y, problem, columns = lattice()
+
+    def unpadded(weights):
+        return np.asarray(weights, float).reshape(5, -1)[:, columns].ravel()
+
+    return Kind("lattice", problem, list_planes(reference, list(X), Y), unpadded)
+
+
+def listed_taxonomy():
+    reference, X, Y, _, _ = lattice()
+    problem = listed_problem(reference, list(X), Y)
+    return Kind("lattice", problem, list_planes(reference, list(X), Y))
+
+
+@functools.cache
+def alignment_case():
+    """Return pairs that can be separated, and every output of them."""
+    structure = ListedAlignment("AB", loss="residues")
+    X = [("AB", "AB"), ("ABA", "AA"), ("BAB", "AB")]
+    Y = [np.array(y) for y in ([(0, 0), (1, 1)], [(0, 0), (2, 1)], [(1, 0), (2, 1)])]
+    return structure, X, Y, list_planes(structure, X, Y)
+
+
+def alignment(written_out=False):
+    structure, X, Y, outputs = alignment_case()
+    if written_out:
+        return Kind("pairs", listed_problem(structure, X, Y), outputs)
+    return Kind("pairs", structure.prepare_problem(X, Y, dtype="float64").problem, outputs)
+
+
+@functools.cache
+def tree_case():
+    """Sentences with labelled projective trees that can be separated."""
+    rng = np.random.default_rng(8)
+    reference = ReferenceTrees(TEXT, n_labels=2, bits=6)
+    X = random_sentences(rng, (3, 2, 3, 1))
+    teacher = rng.normal(size=reference.n_features)
+    return reference, X, [reference.argmax(x, teacher) for x in X]
+
+
+def heads(dtype="float64", *, written_out=False):
+    """Return dependency trees with relations, native or with all trees written out."""
+    reference, X, Y = tree_case()
+    made = listed_problem(reference, X, Y) if written_out else reference.problem(X, Y)
+    return Kind("heads", made, list_planes(reference, X, Y), dtype=dtype)
+
+
+@functools.cache
+def parse_case():
+    """Sentences whose trees are the best of a teacher's, with the loss 1 - F₁."""
+    treebank = [
+        ("S", [("N", ["a"]), ("V", ["b", ("N", ["a"])])]),
+        ("S", [("N", ["a", "a"]), ("V", ["b"])]),
+        ("V", ["b", ("S", [("V", ["b", "a"])])]),
+        ("S", [("N", ["a", ("N", ["a"])]), ("V", [("S", ["b"]), "a"])]),
+    ]
+    X = [leaves(y) for y in treebank]
+    grammar = Grammar("f1", node_features=("first", "length", "before+after"))
+    grammar.prepare(X, treebank)
+    X += [["b", "a"], ["a", "a", "b"]]
+    teacher = np.random.default_rng(0).normal(size=grammar.n_features)
+    Y = [grammar.argmax(x, teacher) for x in X]
+    return grammar.make_problem(X, Y), ReferenceGrammar(grammar), X, Y
+
+
+def parses(written_out=False):
+    problem, reference, X, Y = parse_case()
+    made = listed_problem(reference, X, Y) if written_out else problem
+    return Kind("parses", made, list_planes(reference, X, Y))
+
+
 KINDS = {
     "chain float32": functools.partial(chain, dtype="float32"),
     "chain float64": chain,
@@ -171,18 +353,45 @@ KINDS = {
     "kernel chain": kernel,
     "multiclass float32": functools.partial(multiclass, "float32"),
     "multiclass float64": multiclass,
+    "rows float32": functools.partial(rows, dtype="float32"),
+    "rows float64": rows,
+    "rows listed": functools.partial(rows, listed=True),
+    "classes with costs": classes_with_costs,
+    "listed costs": listed_costs,
+    "taxonomy": taxonomy,
+    "listed taxonomy": listed_taxonomy,
+    "alignment": alignment,
+    "alignment, listed": functools.partial(alignment, written_out=True),
+    "heads float64": heads,
+    "heads, written out": functools.partial(heads, written_out=True),
+    "parses": parses,
+    "parses, written out": functools.partial(parses, written_out=True),
 }
 KINDS = {name: functools.cache(make) for name, make in KINDS.items()}
+
+#: With which kind all others that have the same data are compared. A structure joins with its
+#: native problem, and with the same problem written out by `listed_problem`.
+REFERENCES = {
+    "sentences": "chain float64",
+    "words": "one token",
+    "rows": "rows listed",
+    "costs": "listed costs",
+    "lattice": "listed taxonomy",
+    "pairs": "alignment, listed",
+    "heads": "heads, written out",
+    "parses": "parses, written out",
+}
 
 PLAIN = {("linear", "margin")}
 ALL = set(FORMULATIONS) - {("hard", "slack")}  # which has nothing to rescale
 LINEAR = {pair for pair in ALL if pair[0] == "linear"}
-LINKED = {"l2", "elastic net", "own link"}
+LINKED = {"l2", "elastic net", "own link", "not negative", "bounded", "prior"}
 #: Which formulations and regularisers each solver does.
 DOES = {
     "sdm": (ALL, LINKED),
     "sap": (ALL, {"l2", "elastic net"}),
     "nslack": (ALL, LINKED),
+    "dualcoordinate": (PLAIN, LINKED),
     "oneslack": (LINEAR, {"l2"}),
     "bcfw": (PLAIN, {"l2"}),
     "subgradient": (PLAIN, {"l2", "l1 ball"}),
@@ -191,9 +400,11 @@ DOES = {
     "interiorpoint": (ALL, LINKED),
 }
 #: What does not go together: hard margins scale w by one factor, and bounds may forbid that.
-APART = {(("hard", rescale), "own link") for rescale in ("margin", "none")}
+APART = set(
+    itertools.product([("hard", "margin"), ("hard", "none")], ["not negative", "bounded"])
+)
 #: What goes with a kernel: of these solvers the plain formulation with L2.
-WITH_KERNEL = {"sdm", "sap", "nslack"}
+WITH_KERNEL = {"sdm", "sap", "nslack", "dualcoordinate"}
 #: The relative gap that is asked for; this one comes close to the optimum slowly.
 GAP, GAPS = 1e-3, {"subgradient": 0.02}
 
@@ -204,7 +415,7 @@ ADVICE = "|".join(
         r'take rescale="margin" or "none", or slack="linear" or "quadratic"',
         r"cannot do .*; it does \w+.* goes with solver '\w+'",
         r"hard margins .*: the link must be one pair of thresholds and one scale for all",
-        r"use solver 'sdm' or 'sap' or 'nslack', or kernel=\"linear\"",
+        r"use solver 'sdm' or 'sap' or 'nslack' or 'dualcoordinate', or kernel=\"linear\"",
         r'use slack="linear" and rescale="margin", or kernel="linear"',
         r'use L2\(\) \(and nu = 0\), or kernel="linear"',
     ]
@@ -278,10 +489,9 @@ def test_it_trains(solver, formulation, regularizer, kind):
     by_hand = primal(made, w, formulation, REGULARIZERS[regularizer])
     assert certificate.primal == pytest.approx(by_hand, rel=tolerance)
     assert certificate.dual <= certificate.primal * (1 + tolerance)
-    # Another solver of the same objective, on a plain chain: neither dual is above a primal.
+    # Another solver of the same objective, written in another way: neither dual is above a primal.
     first = next(name for name in DOES if trains(name, formulation, regularizer, "chain float64"))
-    data = {"sentences": "chain float64", "words": "one token"}[made.data]
-    other = trained(first, formulation, regularizer, data).certificate
+    other = trained(first, formulation, regularizer, REFERENCES[made.data]).certificate
     assert certificate.dual <= other.primal * (1 + tolerance)
     assert other.dual <= certificate.primal * (1 + tolerance)
 
@@ -298,8 +508,9 @@ def test_or_it_refuses(solver, kind):
 def test_every_solver_and_regulariser_has_joined():
     assert ENTRANTS.keys() == DOES.keys() == SOLVERS.keys()
     assert all(ENTRANTS[name].name == name for name in ENTRANTS)
-    known = {"Regularizer", "Selected", "make_regularizer"}  # the base, one with a layout, a maker
-    assert {type(r).__name__ for r in REGULARIZERS.values()} - {"NonNegative"} == (
+    # The base, those with a layout, a maker.
+    known = {"Regularizer", "BoundRegularizer", "WeightLayout", "Selected", "make_regularizer"}
+    assert {type(r).__name__ for r in REGULARIZERS.values()} - {"Skewed"} == (
         set(regularizers.__all__) - known
     )
 
@@ -311,7 +522,7 @@ def test_the_page_about_formulations_says_the_same():
     penalties = {
         "L2": {"l2"},
         "elastic net": {"elastic net"},
-        "others with a link": {"own link"},
+        "others with a link": LINKED - {"l2", "elastic net"},
         "L1 ball": {"l1 ball"},
         "L1": {"l1", "l1, not negative"},
         "L1 without negative weights": {"l1, not negative"},

@@ -15,7 +15,17 @@ from hypothesis.extra import numpy as hnp
 from maxmargin import SequenceTagger
 from maxmargin._native import Link
 from maxmargin.errors import NotCompatibleError
-from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball, Regularizer, make_regularizer
+from maxmargin.regularizers import (
+    L1,
+    L2,
+    Bounded,
+    ElasticNet,
+    GaussianPrior,
+    L1Ball,
+    Nonnegative,
+    Regularizer,
+    make_regularizer,
+)
 from maxmargin.solvers import SDM, SOLVERS, make_solver, solve
 from maxmargin.solvers.refusals import check_regularizer
 from native_problems import flat_problem, random_case
@@ -116,6 +126,78 @@ def test_a_net_without_l2_tells_what_solves_it(written):
     check_regularizer(make_solver(name), L1())  # and it does
 
 
+def test_bounds_may_be_written_in_many_ways():
+    assert Bounded() == Bounded(-math.inf, math.inf) == Bounded(None, None)
+    assert Bounded(0, 1) == Bounded(0.0, 1.0) != Bounded(0, 2)
+    assert Bounded([0, 1]) == Bounded(np.array([0.0, 1.0])) != Bounded([0, 2])
+    assert Bounded(where=[1, 2]) == Bounded(where=(1, 2)) != Bounded(where="w")
+    assert Nonnegative() != Bounded(0.0)
+    assert hash(Bounded([0, 1])) == hash(Bounded([0.0, 1.0]))
+    assert repr(Bounded(0.0)) == "Bounded(least=0.0, most=None, where=None)"
+    assert repr(Nonnegative(where="w:*")) == "Nonnegative(where='w:*')"
+
+
+def test_arrays_are_shown_by_what_tells_them_apart():
+    shown = {repr(GaussianPrior(np.full(3, x))) for x in (0.0, 1.0, 1.0 + 1e-15)}
+    assert len(shown) == 3
+    assert all(len(text) < 80 for text in shown)
+    assert repr(GaussianPrior()) == "GaussianPrior(mean=0.0, precision=1.0)"
+
+
+def test_arrays_are_copied():
+    mean, mask = np.zeros(3), np.ones(3, bool)
+    prior, signs = GaussianPrior(mean), Nonnegative(where=mask)
+    mean[0], mask[0] = 1.0, False
+    assert prior.mean[0] == 0
+    assert signs.where[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: Bounded(1.0, 0.0), ValueError, "least is above most"),
+        (lambda: Bounded(math.nan), ValueError, "least has a bound that is not a number"),
+        (lambda: Bounded(math.inf), ValueError, "least is inf"),
+        (lambda: Bounded(most=-math.inf), ValueError, "most is -inf"),
+        (lambda: Bounded("0"), TypeError, "least must be a number, None or an array"),
+        (lambda: Bounded(most=[[1.0]]), TypeError, "most must be a number"),
+        (lambda: Bounded([0, 0], [1, 1, 1]), ValueError, "least has 2 entries and most has 3"),
+        (lambda: Nonnegative(where=[0.5]), TypeError, "where must be None, a mask, indices"),
+        (lambda: Nonnegative(where=3.0), TypeError, "where must be None"),
+        (lambda: Nonnegative(where=np.ones((2, 2), bool)), TypeError, "where must be None"),
+        (lambda: GaussianPrior(math.nan), ValueError, "mean has an entry that is not finite"),
+        (lambda: GaussianPrior([0, math.inf]), ValueError, "mean has an entry that is not"),
+        (lambda: GaussianPrior("m"), TypeError, "mean must be a number or an array"),
+        (lambda: GaussianPrior(np.eye(2)), TypeError, "mean must be a number or an array"),
+        (lambda: GaussianPrior(precision=0.0), ValueError, "precision must be above 0"),
+        (lambda: GaussianPrior(precision=[1, -1]), ValueError, "precision must be above 0"),
+        (lambda: GaussianPrior(precision=math.nan), ValueError, "precision must be above 0"),
+        (lambda: GaussianPrior(precision=None), TypeError, "precision must be a number"),
+        (lambda: GaussianPrior([1, 2], [1, 2, 3]), ValueError, "mean has 2 entries and prec"),
+        (lambda: GaussianPrior(precision=np.ones((2, 3))), ValueError, "2 x 3; expected a square"),
+        (lambda: GaussianPrior(precision=[[1, 2], [3, 4]]), ValueError, "not symmetric"),
+        (lambda: GaussianPrior(precision=[[1, math.nan], [0, 1]]), ValueError, "not finite"),
+        (lambda: GaussianPrior(precision=np.eye(2001)), NotCompatibleError, "at most 2000"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make()
+
+
+def test_what_only_an_estimator_can_do_is_refused_by_the_driver():
+    problem = random_case(np.random.default_rng(0)).problem()
+    for regularizer, message in (
+        (Nonnegative(where="w"), "only an estimator can find"),
+        (Bounded(0.0, where=[1]), "only an estimator can find"),
+        (GaussianPrior(precision=np.eye(3)), "only StructuralSVM and the other estimators"),
+        (GaussianPrior(np.zeros(3)), "one number, or one for each weight"),
+        (GaussianPrior(0.5), "must give an offset other than 0 for each weight"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            solve(problem, SDM(), C=1.0, regularizer=regularizer)
+
+
 # --- penalties ---
 
 
@@ -132,13 +214,19 @@ W = np.array([0.5, -2.0, 0.0, 1.0, 0.0])
         (L1(2.0, nonnegative=True), math.inf),
         (L1Ball(3.5), 0.0),
         (L1Ball(3.0), math.inf),
+        (Nonnegative(), math.inf),
+        (Bounded(-2.0, 1.0), 0.5 * 5.25),
+        (Bounded(-1.0, 1.0), math.inf),
+        (GaussianPrior(precision=2.0), 5.25),
+        (GaussianPrior(precision=2.0 * np.eye(5)), 5.25),
     ],
     ids=str,
 )
 def test_penalties(regularizer, expected, dtype):
     assert regularizer.penalty(W.astype(dtype)) == pytest.approx(expected, rel=1e-12)
-    assert regularizer.penalty(np.zeros(4, dtype)) == 0
-    assert regularizer.penalty(np.zeros(0, dtype)) == 0
+    assert regularizer.penalty(np.zeros(5, dtype)) == 0
+    if regularizer != GaussianPrior(precision=2.0 * np.eye(5)):
+        assert regularizer.penalty(np.zeros(0, dtype)) == 0
 
 
 def test_weights_that_are_not_negative():
@@ -175,6 +263,9 @@ REGULARIZERS = [
     L1(0.7, nonnegative=True),
     L1Ball(0.8),
     L1Ball(1.5),
+    Nonnegative(),
+    Bounded(-0.5, 0.25),
+    GaussianPrior(precision=2.5),
 ]
 
 
@@ -188,6 +279,12 @@ def conjugate(regularizer, u):
         return (excess**2).sum(axis=-1) / (2 * regularizer.rho2)
     if isinstance(regularizer, L1Ball):
         return regularizer.radius * size.max(axis=-1, initial=0)
+    if isinstance(regularizer, GaussianPrior):
+        return 0.5 * (u**2).sum(axis=-1) / regularizer.precision
+    if isinstance(regularizer, Nonnegative | Bounded):
+        least, most = (0.0, None) if isinstance(regularizer, Nonnegative) else (-0.5, 0.25)
+        w = np.clip(u, least, most)
+        return (w * u - 0.5 * w**2).sum(axis=-1)
     most = u.max(axis=-1, initial=0) if regularizer.nonnegative else size.max(axis=-1, initial=0)
     return np.where(most <= regularizer.rho1, 0.0, math.inf)
 
@@ -251,8 +348,10 @@ def test_bounds_of_a_problem(regularizer):
         w = rng.exponential() * rng.normal(size=planes.delta.shape[1])
         if isinstance(regularizer, L1Ball):
             w *= regularizer.radius * rng.random() / np.abs(w).sum()
-        elif isinstance(regularizer, L1) and regularizer.nonnegative:
+        elif regularizer == Nonnegative() or regularizer == L1(0.7, nonnegative=True):
             w = np.abs(w)
+        elif isinstance(regularizer, Bounded):
+            w = np.clip(w, -0.5, 0.25)
         slacks = np.zeros(6)
         np.maximum.at(slacks, planes.example, planes.loss - planes.delta @ w)
         assert regularizer.penalty(w) + C * slacks.sum() >= best
@@ -277,15 +376,17 @@ def test_bounds_by_hand():
 # --- solvers and regularisers ---
 
 
+LINKED = {"Nonnegative", "Bounded", "GaussianPrior"}
 TOGETHER = {
-    "sdm": {"L2", "ElasticNet"},
+    "sdm": {"L2", "ElasticNet", *LINKED},
     "sap": {"L2", "ElasticNet"},
     "subgradient": {"L2", "L1Ball"},
     "lp": {"L1", "nonnegative L1"},
     "extragradient": {"nonnegative L1"},
     "oneslack": {"L2"},
-    "nslack": {"L2", "ElasticNet"},
-    "interiorpoint": {"L2", "ElasticNet"},
+    "nslack": {"L2", "ElasticNet", *LINKED},
+    "dualcoordinate": {"L2", "ElasticNet", *LINKED},
+    "interiorpoint": {"L2", "ElasticNet", *LINKED},
     "bcfw": {"L2"},
 }
 KINDS = {
@@ -294,6 +395,9 @@ KINDS = {
     "L1": L1(),
     "nonnegative L1": L1(nonnegative=True),
     "L1Ball": L1Ball(2.0),
+    "Nonnegative": Nonnegative(),
+    "Bounded": Bounded(-0.5, 0.5),
+    "GaussianPrior": GaussianPrior(precision=2.0),
 }
 
 

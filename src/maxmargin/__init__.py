@@ -20,18 +20,34 @@ if TYPE_CHECKING:
         StructureError,
     )
     from maxmargin.estimators import SequenceTagger, StructuralSVM
+    from maxmargin.estimators.aligner import Aligner
+    from maxmargin.estimators.classes import MulticlassSVM
+    from maxmargin.estimators.dependency import DependencyParser
     from maxmargin.estimators.files import load
+    from maxmargin.estimators.linear import SVR, BinarySVM
+    from maxmargin.estimators.parser import Parser
+    from maxmargin.estimators.taxonomy import TaxonomySVM
     from maxmargin.features.columns import ColumnTable
     from maxmargin.features.template import Template
+    from maxmargin.io.brackets import read_trees, write_trees
     from maxmargin.io.columns import read_columns
     from maxmargin.metrics import evaluate
-    from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball
+    from maxmargin.regularizers import (
+        L1,
+        L2,
+        Bounded,
+        ElasticNet,
+        GaussianPrior,
+        L1Ball,
+        Nonnegative,
+    )
     from maxmargin.solvers import (
         BCFW,
         LP,
         SAP,
         SDM,
         Certificate,
+        DualCoordinate,
         ExtraGradient,
         History,
         InteriorPoint,
@@ -40,6 +56,13 @@ if TYPE_CHECKING:
         Subgradient,
     )
     from maxmargin.structures import Chain, Kernel, Structure, StructureReport, check_structure
+    from maxmargin.structures.alignment import Alignment
+    from maxmargin.structures.constraints import Constraints
+    from maxmargin.structures.dependency import DependencyTree
+    from maxmargin.structures.grammar import Grammar
+    from maxmargin.structures.multiclass import Multiclass
+    from maxmargin.structures.taxonomy import Taxonomy
+    from maxmargin.trees import Tree
 
     __version__: str
 
@@ -50,15 +73,26 @@ __all__ = [
     "LP",
     "SAP",
     "SDM",
+    "SVR",
+    "Aligner",
+    "Alignment",
+    "BinarySVM",
+    "Bounded",
     "Certificate",
     "Chain",
     "CheckpointWarning",
     "ColumnTable",
     "Comparison",
+    "Constraints",
     "ConvergenceWarning",
+    "DependencyParser",
+    "DependencyTree",
+    "DualCoordinate",
     "ElasticNet",
     "ExtraGradient",
     "FileFormatError",
+    "GaussianPrior",
+    "Grammar",
     "History",
     "InUseError",
     "InteriorPoint",
@@ -66,10 +100,14 @@ __all__ = [
     "L1Ball",
     "MaxMarginError",
     "ModelFormatError",
+    "Multiclass",
+    "MulticlassSVM",
     "NSlack",
+    "Nonnegative",
     "NotCompatibleError",
     "NotSeparableError",
     "OneSlack",
+    "Parser",
     "ScalingWarning",
     "SequenceTagger",
     "StructuralSVM",
@@ -77,13 +115,18 @@ __all__ = [
     "StructureError",
     "StructureReport",
     "Subgradient",
+    "Taxonomy",
+    "TaxonomySVM",
     "Template",
+    "Tree",
     "__version__",
     "check_structure",
     "compare",
     "evaluate",
     "load",
     "read_columns",
+    "read_trees",
+    "write_trees",
 ]
 
 # Where the public names live. They are imported when first asked for, so that `import maxmargin`
@@ -103,18 +146,34 @@ _HOMES = {
         "StructureError",
     ),
     "estimators": ("SequenceTagger", "StructuralSVM"),
+    "estimators.aligner": ("Aligner",),
+    "estimators.classes": ("MulticlassSVM",),
+    "estimators.dependency": ("DependencyParser",),
+    "estimators.linear": ("SVR", "BinarySVM"),
     "estimators.files": ("load",),
+    "estimators.parser": ("Parser",),
+    "estimators.taxonomy": ("TaxonomySVM",),
     "features.columns": ("ColumnTable",),
     "features.template": ("Template",),
+    "io.brackets": ("read_trees", "write_trees"),
     "io.columns": ("read_columns",),
     "metrics": ("evaluate",),
-    "regularizers": ("L1", "L1Ball", "L2", "ElasticNet"),
+    "regularizers": (
+        "L1",
+        "L1Ball",
+        "L2",
+        "Bounded",
+        "ElasticNet",
+        "GaussianPrior",
+        "Nonnegative",
+    ),
     "solvers": (
         "BCFW",
         "LP",
         "SAP",
         "SDM",
         "Certificate",
+        "DualCoordinate",
         "ExtraGradient",
         "History",
         "InteriorPoint",
@@ -123,6 +182,13 @@ _HOMES = {
         "Subgradient",
     ),
     "structures": ("Chain", "Kernel", "Structure", "StructureReport", "check_structure"),
+    "structures.alignment": ("Alignment",),
+    "structures.constraints": ("Constraints",),
+    "structures.dependency": ("DependencyTree",),
+    "structures.grammar": ("Grammar",),
+    "structures.multiclass": ("Multiclass",),
+    "structures.taxonomy": ("Taxonomy",),
+    "trees": ("Tree",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

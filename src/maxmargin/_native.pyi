@@ -244,6 +244,55 @@ def select_vector_code(name: str) -> None: ...
 def vector_code_name() -> str: ...
 def aligned_array(n: int, single: bool) -> Any: ...
 
+class DependencyProblem(Problem):
+    def __init__(
+        self,
+        *,
+        offsets: NDArray[numpy.int64],
+        atoms: NDArray[numpy.uint64],
+        specials: NDArray[numpy.uint64],
+        program: NDArray[numpy.int32],
+        seeds: NDArray[numpy.uint64],
+        arc_bits: int,
+        row_bits: int,
+        n_labels: int = 0,
+        heads: NDArray[numpy.int32] | None = None,
+        labels: NDArray[numpy.int32] | None = None,
+        projective: bool = True,
+        one_root: bool = True,
+        zero_one: bool = False,
+        example_weight: NDArray[numpy.float64] | None = None,
+    ) -> None: ...
+    @property
+    def n_weights(self) -> int: ...
+    @overload
+    def predict(self, weights: NDArray[numpy.float32], threads: int = 1) -> Any: ...
+    @overload
+    def predict(self, weights: NDArray[numpy.float64], threads: int = 1) -> Any: ...
+    def oracle(self, weights: NDArray[numpy.float64]) -> Any: ...
+    @overload
+    def score(
+        self,
+        weights: NDArray[numpy.float32],
+        heads: NDArray[numpy.int32],
+        labels: NDArray[numpy.int32],
+        threads: int = 1,
+    ) -> Any: ...
+    @overload
+    def score(
+        self,
+        weights: NDArray[numpy.float64],
+        heads: NDArray[numpy.int32],
+        labels: NDArray[numpy.int32],
+        threads: int = 1,
+    ) -> Any: ...
+    def features(self, heads: NDArray[numpy.int32], labels: NDArray[numpy.int32]) -> Any: ...
+
+def decode_tree(
+    scores: NDArray[numpy.float64], projective: bool = True, one_root: bool = True
+) -> Any: ...
+def text_hashes(texts: Sequence[str]) -> Any: ...
+
 class PythonProblem(Problem):
     def __init__(self, problem: object) -> None: ...
 
@@ -291,6 +340,8 @@ class PassOptions:
         epsilon: float = -1.0,
         frank_wolfe: bool = False,
         average: bool = False,
+        coordinate: bool = False,
+        seed: int = 0,
     ) -> None: ...
 
 class NewtonOptions:
@@ -298,11 +349,18 @@ class NewtonOptions:
         self, *, products: int = 30, solves: int = 10, flat: float = 0.02, worth: float = 0.0
     ) -> None: ...
 
+class CoordinateOptions:
+    def __init__(
+        self, *, rounds: int = 10, enough: float = 0.1, shrink: float = float("inf"), seed: int = 0
+    ) -> None: ...
+
 class PassResult:
     @property
     def gap(self) -> float: ...
     @property
     def cached_gap(self) -> float: ...
+    @property
+    def hinge(self) -> float: ...
     @property
     def gain(self) -> float: ...
     @property
@@ -345,6 +403,11 @@ class Engine:
         self, order: NDArray[numpy.uint32], options: PassOptions, seconds: float | None = None
     ) -> PassResult: ...
     def newton_pass(self, options: NewtonOptions, seconds: float | None = None) -> PassResult: ...
+    def coordinate_pass(
+        self, order: NDArray[numpy.uint32], options: CoordinateOptions, seconds: float | None = None
+    ) -> PassResult: ...
+    @property
+    def offers_coordinates(self) -> bool: ...
     @property
     def quadratic(self) -> bool: ...
     def collect_pass(self, threads: int = 1, seconds: float | None = None) -> PassResult: ...
@@ -428,6 +491,86 @@ class ListedPlanes:
     def plane(self, k: int) -> tuple[U32, F64, float, bool]: ...
     @property
     def nbytes(self) -> int: ...
+
+class GrammarRules:
+    def __init__(
+        self,
+        n_labels: int,
+        n_inner: int,
+        n_terminals: int,
+        left: NDArray[numpy.uint32],
+        right: NDArray[numpy.uint32],
+        lhs: NDArray[numpy.uint32],
+        inner_left: NDArray[numpy.uint32],
+        inner_right: NDArray[numpy.uint32],
+        inner_lhs: NDArray[numpy.uint32],
+        unary_lhs: NDArray[numpy.uint32],
+        unary_child: NDArray[numpy.uint32],
+        lexical_lhs: NDArray[numpy.uint32],
+        lexical_terminal: NDArray[numpy.uint32],
+        label_class: NDArray[numpy.int32],
+        root: NDArray[numpy.int32],
+        chain_label: NDArray[numpy.uint32],
+        chain_parent: NDArray[numpy.uint32],
+        chain_rule: NDArray[numpy.uint32],
+    ) -> None: ...
+
+class GrammarProblem(Problem):
+    def __init__(
+        self,
+        rules: object,
+        offsets: NDArray[numpy.int64],
+        terminals: NDArray[numpy.int32],
+        entry_ptr: NDArray[numpy.int64],
+        entry_label: NDArray[numpy.uint32],
+        first_ptr: NDArray[numpy.int64] | None = None,
+        first_ids: NDArray[numpy.uint32] | None = None,
+        last_ptr: NDArray[numpy.int64] | None = None,
+        last_ids: NDArray[numpy.uint32] | None = None,
+        length_ptr: NDArray[numpy.int64] | None = None,
+        length_ids: NDArray[numpy.uint32] | None = None,
+        span_ptr: NDArray[numpy.int64] | None = None,
+        span_ids: NDArray[numpy.uint32] | None = None,
+        code_ptr: NDArray[numpy.int64] | None = None,
+        codes: NDArray[numpy.uint32] | None = None,
+        example_weight: NDArray[numpy.float64] | None = None,
+        loss: str = "f1",
+        count_root: bool = True,
+        count_preterminals: bool = True,
+        search_limit: int = 20000000,
+    ) -> None: ...
+    @overload
+    def parse(self, weights: NDArray[numpy.float32], threads: int = 1) -> tuple[I64, U32]: ...
+    @overload
+    def parse(self, weights: NDArray[numpy.float64], threads: int = 1) -> tuple[I64, U32]: ...
+    @overload
+    def score(
+        self,
+        weights: NDArray[numpy.float32],
+        code_ptr: NDArray[numpy.int64],
+        codes: NDArray[numpy.uint32],
+        threads: int = 1,
+    ) -> F64: ...
+    @overload
+    def score(
+        self,
+        weights: NDArray[numpy.float64],
+        code_ptr: NDArray[numpy.int64],
+        codes: NDArray[numpy.uint32],
+        threads: int = 1,
+    ) -> F64: ...
+    @overload
+    def oracle(
+        self, weights: NDArray[numpy.float32], sentence: int, scale: float = 1.0
+    ) -> tuple[U32, float, int, int]: ...
+    @overload
+    def oracle(
+        self, weights: NDArray[numpy.float64], sentence: int, scale: float = 1.0
+    ) -> tuple[U32, float, int, int]: ...
+    @overload
+    def bare(self, weights: NDArray[numpy.float32], sentence: int) -> float: ...
+    @overload
+    def bare(self, weights: NDArray[numpy.float64], sentence: int) -> float: ...
 
 MAX_VALUE: float = 1000000000000.0
 
@@ -594,6 +737,21 @@ class Primal:
     @property
     def plane(self) -> Any: ...
 
+class RowProblem(Problem):
+    def __init__(
+        self,
+        above: NDArray[numpy.float64],
+        below: NDArray[numpy.float64],
+        n_sparse: int,
+        indptr: NDArray[numpy.int64] | None = None,
+        indices: NDArray[numpy.uint32] | None = None,
+        values: NDArray[numpy.float32] | None = None,
+        values64: NDArray[numpy.float64] | None = None,
+        dense32: NDArray[numpy.float32] | None = None,
+        dense64: NDArray[numpy.float64] | None = None,
+        example_weight: NDArray[numpy.float64] | None = None,
+    ) -> None: ...
+
 class MulticlassProblem(Problem):
     def __init__(
         self,
@@ -610,9 +768,17 @@ class MulticlassProblem(Problem):
         example_weight: NDArray[numpy.float64] | None = None,
     ) -> None: ...
     @overload
-    def scores(self, weights: NDArray[numpy.float32]) -> F64: ...
+    def scores(self, weights: NDArray[numpy.float32], threads: int = 1) -> F64: ...
     @overload
-    def scores(self, weights: NDArray[numpy.float64]) -> F64: ...
+    def scores(self, weights: NDArray[numpy.float64], threads: int = 1) -> F64: ...
+    @overload
+    def predict(self, weights: NDArray[numpy.float32], threads: int = 1) -> I32: ...
+    @overload
+    def predict(self, weights: NDArray[numpy.float64], threads: int = 1) -> I32: ...
+    @overload
+    def own_scores(self, weights: NDArray[numpy.float32], threads: int = 1) -> F64: ...
+    @overload
+    def own_scores(self, weights: NDArray[numpy.float64], threads: int = 1) -> F64: ...
 
 class ListedProblem(Problem):
     def __init__(
@@ -625,6 +791,84 @@ class ListedProblem(Problem):
         loss: NDArray[numpy.float64],
         example_weight: NDArray[numpy.float64] | None = None,
     ) -> None: ...
+
+class TaxonomyProblem(Problem):
+    def __init__(
+        self,
+        n_columns: int,
+        begins: NDArray[numpy.int64],
+        columns: NDArray[numpy.uint32],
+        lambdas: NDArray[numpy.float64],
+        n_sparse: int,
+        labels: NDArray[numpy.int32],
+        indptr: NDArray[numpy.int64] | None = None,
+        indices: NDArray[numpy.uint32] | None = None,
+        values: NDArray[numpy.float32] | None = None,
+        values64: NDArray[numpy.float64] | None = None,
+        dense32: NDArray[numpy.float32] | None = None,
+        dense64: NDArray[numpy.float64] | None = None,
+        cost: NDArray[numpy.float64] | None = None,
+        example_weight: NDArray[numpy.float64] | None = None,
+    ) -> None: ...
+    @overload
+    def scores(self, weights: NDArray[numpy.float32], threads: int = 1) -> F64: ...
+    @overload
+    def scores(self, weights: NDArray[numpy.float64], threads: int = 1) -> F64: ...
+    @overload
+    def predict(self, weights: NDArray[numpy.float32], threads: int = 1) -> I32: ...
+    @overload
+    def predict(self, weights: NDArray[numpy.float64], threads: int = 1) -> I32: ...
+    @overload
+    def own_scores(self, weights: NDArray[numpy.float32], threads: int = 1) -> F64: ...
+    @overload
+    def own_scores(self, weights: NDArray[numpy.float64], threads: int = 1) -> F64: ...
+
+class AlignmentProblem(Problem):
+    def __init__(
+        self,
+        mode: int,
+        free_ends: int,
+        loss: int,
+        fixed_homolog: bool,
+        table: NDArray[numpy.uint32],
+        open: int,
+        extend: int,
+        n_weights: int,
+        letters: NDArray[numpy.uint8],
+        sequences: NDArray[numpy.int64],
+        native: NDArray[numpy.int64],
+        candidates_from: NDArray[numpy.int64],
+        candidates: NDArray[numpy.int64],
+        matches_from: NDArray[numpy.int64],
+        matches: NDArray[numpy.int32],
+        position_score: int = 0,
+        position: NDArray[numpy.float64] | None = None,
+        example_weight: NDArray[numpy.float64] | None = None,
+    ) -> None: ...
+    @overload
+    def predict(
+        self, weights: NDArray[numpy.float32], threads: int = 1
+    ) -> tuple[I32, I64, I32, F64]: ...
+    @overload
+    def predict(
+        self, weights: NDArray[numpy.float64], threads: int = 1
+    ) -> tuple[I32, I64, I32, F64]: ...
+    @overload
+    def score(self, weights: NDArray[numpy.float32], threads: int = 1) -> F64: ...
+    @overload
+    def score(self, weights: NDArray[numpy.float64], threads: int = 1) -> F64: ...
+    @overload
+    def candidate_scores(self, weights: NDArray[numpy.float32], threads: int = 1) -> F64: ...
+    @overload
+    def candidate_scores(self, weights: NDArray[numpy.float64], threads: int = 1) -> F64: ...
+    @overload
+    def augmented(
+        self, weights: NDArray[numpy.float32], scale: float = 1.0
+    ) -> tuple[I32, I64, I32, F64]: ...
+    @overload
+    def augmented(
+        self, weights: NDArray[numpy.float64], scale: float = 1.0
+    ) -> tuple[I32, I64, I32, F64]: ...
 
 def checksum(data: Bytes) -> int: ...
 

@@ -12,6 +12,9 @@ from pathlib import Path
 
 __all__ = ["available_bytes", "format_bytes", "require_memory"]
 
+#: What needs less is not looked at: to ask the system takes longer than to train on small data.
+SMALL = 1 << 20
+
 
 def available_bytes(root: str | Path = "/") -> int | None:
     """Return how many bytes this process can still use without swapping.
@@ -143,6 +146,8 @@ def require_memory(
     MemoryError
         If more is needed than there is. Nothing is raised where that is not known.
     """
+    if n_bytes < SMALL:
+        return
     available = available_bytes()
     if available is not None and n_bytes > available:
         raise MemoryError(

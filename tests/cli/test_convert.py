@@ -398,3 +398,18 @@ def test_output_that_cannot_be_written(source, tmp_path, capsys):
     assert f"{listed}: no such file" in refused(capsys, source, out, "--features", listed)
     assert [p.name for p in tmp_path.iterdir()] == ["in.tsv"]
     assert read_columns(source).n_tokens == 8
+
+
+def test_a_model_becomes_a_text(tmp_path, capsys):
+    train, model, text = tmp_path / "t.tsv", tmp_path / "m.mm", tmp_path / "m.txt"
+    train.write_text("dogs\tN\nbark\tV\n\ncats\tN\nsleep\tV\n")
+    assert main(["train", str(train), "-m", str(model), "-q"]) == 0
+    assert main(["convert", str(model), str(text), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert summary["from"] == "tagger"
+    assert summary["weights"] > 0
+    by_info = tmp_path / "i.txt"
+    assert main(["info", str(model), "--text", str(by_info)]) == 0
+    assert text.read_bytes() == by_info.read_bytes()
+    assert main(["convert", str(model), str(model)]) == 2
+    assert "is the model itself" in capsys.readouterr().err

@@ -600,6 +600,7 @@ def test_bad_files(capsys, tmp_path, kind):
 def test_weights_that_do_not_fit_are_refused_in_advance(monkeypatch, capsys, data, model):
     from maxmargin import memory
 
+    monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: 2000)
     message = refused(capsys, "train", data, "-m", model)
     assert "error: the weights (" in message

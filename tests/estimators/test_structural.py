@@ -371,6 +371,7 @@ def test_weights_are_read_only_for_the_structure():
 
 @pytest.mark.parametrize("native", [False, True])
 def test_more_memory_than_there_is(monkeypatch, native):
+    monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: 100)
     arguments = (Chain(), WORDS, TAGS) if native else (Classes(), X, Y)
     model = StructuralSVM(arguments[0])

@@ -336,6 +336,7 @@ def test_too_many_labels(monkeypatch):
 
 
 def test_more_memory_than_there_is(monkeypatch):
+    monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
     with pytest.raises(MemoryError, match=r"the weights .*4 labels, float32.* needs 1\.\d kB"):
         SequenceTagger().fit(X, y)

@@ -76,7 +76,7 @@ def model(dictionary, tmp_path):
 
 def test_a_second_kind_is_saved_and_loaded(dictionary, model):
     assert kind_of(model) is dictionary is kind_named("dictionary")
-    assert known_kinds() == ["dictionary", "tagger"]
+    assert {"dictionary", "tagger"} < set(known_kinds())
     words = {"the": "D", "dogs": "N", "bark": "V", "cats": "N", "sleep": "V"}
     assert maxmargin.load(model) == ("the estimator of", words)
     with pytest.raises(ModelFormatError, match="holds a 'dictionary', expected a 'tagger'"):
@@ -134,10 +134,10 @@ def test_two_kinds_of_one_name(dictionary):
 
 def test_a_kind_that_is_not_known(tmp_path, capsys):
     path = tmp_path / "m.mm"
-    write_container(path, "tree", {}, {})
+    write_container(path, "hedge", {}, {})
     message = (
-        f"{path}: holds a model of the kind 'tree', which this version of maxmargin does not know; "
-        "expected one of 'tagger'"
+        f"{path}: holds a model of the kind 'hedge', which this version of maxmargin does not know"
+        f"; expected one of {', '.join(map(repr, known_kinds()))}"
     )
     for use in (kind_of, maxmargin.load):
         with pytest.raises(ModelFormatError) as caught:

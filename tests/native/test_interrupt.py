@@ -12,6 +12,8 @@ import pytest
 
 from maxmargin import _native
 from maxmargin.errors import StructureError
+from maxmargin.structures.alignment import Alignment
+from maxmargin.structures.grammar import Grammar
 from native_problems import (
     ChainPlanes,
     Flat,
@@ -26,6 +28,7 @@ from native_problems import (
     run_isolated,
 )
 from qp_reference import solve
+from reference_dependency import TEXT, ReferenceTrees, random_sentences
 
 N = 120
 
@@ -83,6 +86,32 @@ def forever(call):
 
 def test_ctrl_c_ends_a_pass():
     run_isolated(__file__, "interrupted", timeout=60)
+
+
+def interrupted_predictions():
+    """Send Ctrl-C during predictions that would together take longer than the process may run."""
+    grammar = Grammar()
+    y = ("S", [("S", ["a", "a"]), ("N", ["a", ("S", ["a", "a"])])])
+    grammar.prepare([["a"] * 5], [y])
+    trees = ReferenceTrees(TEXT)
+    sentence = random_sentences(np.random.default_rng(0), [60])
+    heads = trees.problem(sentence * 60_000, None)
+    long = trees.problem([sentence[0] * 60], None)  # one sentence of 3,600 words
+    pairs = Alignment("AB")
+    w = np.zeros(trees.n_features)
+    for call in (
+        lambda: grammar.predict([["a"] * 1500], np.zeros(grammar.n_features), 1),
+        lambda: heads.predict(w, 2),
+        lambda: long.predict(w, 1),
+        lambda: pairs.predict([("AB" * 500, "AAB" * 300)] * 40_000, np.zeros(pairs.n_features), 2),
+    ):
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            call()
+
+
+def test_ctrl_c_ends_predictions():
+    run_isolated(__file__, "interrupted_predictions", timeout=60)
 
 
 def interrupted_python():

@@ -15,6 +15,7 @@ from maxmargin import (
     LP,
     SAP,
     SDM,
+    DualCoordinate,
     ExtraGradient,
     InteriorPoint,
     NSlack,
@@ -43,6 +44,8 @@ RUNS = {
     "sap batch": (SAP("batch"), ElasticNet(l1_ratio=0.3)),
     "nslack": (NSlack(), L2()),
     "nslack paper": (NSlack("paper"), L2()),
+    "dualcoordinate": (DualCoordinate(), L2()),
+    "dualcoordinate tol": (DualCoordinate(tol=0.1), L2()),
     "oneslack": (OneSlack(epsilon=0.05), L2()),
     "bcfw": (BCFW(), L2()),
     "interiorpoint": (InteriorPoint(), L2()),
@@ -52,6 +55,7 @@ RUNS = {
 }
 #: What the solvers' own criteria are called, where they have one.
 OWN = {
+    "dualcoordinate tol": "UB - LB is at most tol",
     "sdm paper": "no violation above tau",
     "sdm basic": "no violation above tau",
     "sap paper": "no zeta above theta",

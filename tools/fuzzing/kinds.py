@@ -14,6 +14,7 @@ from typing import NamedTuple
 from fuzzing.checkpoint_file import mutate_checkpoint
 from fuzzing.model_file import mutate_model
 from fuzzing.seeds import CHECKPOINTS, MODELS, TEMPLATES
+from fuzzing.tasks import TASKS, task_of, train_task
 from fuzzing.text import mutate_text
 
 __all__ = ["KINDS", "Input", "Seeds", "make_input"]
@@ -198,7 +199,7 @@ def _template(rng: random.Random, seeds: Seeds) -> Input:
 
 
 def _model(rng: random.Random, seeds: Seeds) -> Input:
-    names = seeds.ending(".mm")
+    names = [name for name in seeds.ending(".mm") if task_of(name) is None]
     name = rng.choice(names)
     file, data = "model.mm", mutate_model(rng, seeds[name], [seeds[other] for other in names])
     tagged = f"../seeds/{MODELS.get(name.removesuffix('.mm'), ('columns.tsv', ()))[0]}"
@@ -227,6 +228,40 @@ def _checkpoint(rng: random.Random, seeds: Seeds) -> Input:
     return Input("run.npz", data, [command])
 
 
+def _task(rng: random.Random, seeds: Seeds) -> Input:
+    """Return a file of a task, for training, prediction or evaluation."""
+    task = rng.choice(list(TASKS))
+    seed, model = TASKS[task], f"../seeds/task-{task}.mm"
+    others = [seeds[other.name] for other in TASKS.values()]
+    data = mutate_text(rng, seeds[seed.name], others, seed.words)
+    command = rng.choice(
+        (
+            train_task(rng, task, seed.name),
+            train_task(rng, task, seed.name),
+            ["predict", seed.name, "-m", model, *_maybe(rng, 0.5, "-o", "out.txt")],
+            ["eval", seed.name, "-m", model, *_maybe(rng, 0.3, "--json")],
+        )
+    )
+    return Input(seed.name, data, [command])
+
+
+def _structure(rng: random.Random, seeds: Seeds) -> Input:
+    """Return a model of a task."""
+    names = [name for name in seeds.ending(".mm") if task_of(name) is not None]
+    name = rng.choice(names)
+    file, data = "model.mm", mutate_model(rng, seeds[name], [seeds[other] for other in names])
+    task = task_of(name)
+    assert task is not None
+    read = f"../seeds/{TASKS[task].name}"
+    reads = (
+        ["predict", read, "-m", file, *_maybe(rng, 0.3, "-o", "out.txt")],
+        ["eval", read, "-m", file],
+        ["info", file, *rng.choice(([], ["--text"], ["--json"]))],
+        ["convert", file, "out.txt"],
+    )
+    return Input(file, data, [rng.choice(reads)])
+
+
 #: Kind of file -> what makes its inputs.
 KINDS: dict[str, Callable[[random.Random, Seeds], Input]] = {
     "column": _column,
@@ -236,4 +271,6 @@ KINDS: dict[str, Callable[[random.Random, Seeds], Input]] = {
     "template": _template,
     "model": _model,
     "checkpoint": _checkpoint,
+    "task": _task,
+    "structure": _structure,
 }

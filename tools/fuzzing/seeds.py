@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzzing.checkpoint_file import Checkpoint
+from fuzzing.tasks import TASKS, write_task_files
 
 __all__ = ["CHECKPOINTS", "MODELS", "TEMPLATES", "write_seeds"]
 
@@ -66,7 +67,7 @@ def write_seeds(folder: Path) -> None:
         An empty directory. Afterwards it has ``columns.tsv``, ``spaces.txt``, ``eval.tsv``,
         ``tokens.conllu``, ``items.crfsuite``, ``items.svmhmm``, a ``.template`` for each of
         `TEMPLATES`, a ``.mm`` for each of `MODELS`, the golden models, and a ``.npz`` for each of
-        `CHECKPOINTS`.
+        `CHECKPOINTS`; for each of `TASKS` a file and a model ``task-NAME.mm``.
     """
     sequences = _sequences()
     (folder / "columns.tsv").write_text(_columns(sequences, "\t"), "utf-8")
@@ -84,6 +85,10 @@ def write_seeds(folder: Path) -> None:
     with contextlib.chdir(folder):
         for name, (data, options) in MODELS.items():
             _run("train", data, "-m", f"{name}.mm", "--max-passes", "4", "-q", *options)
+        write_task_files(Path())
+        for task, seed in TASKS.items():
+            given = ("-m", f"task-{task}.mm", "--max-passes", "4", "-q", *seed.options)
+            _run("train", "--task", task, seed.name, *given)
         for name, options in CHECKPOINTS.items():
             path = f"{name}.npz"
             passes = ("--max-passes", "3", "--gap", "0", "--checkpoint", path)

@@ -1,4 +1,4 @@
-"""``maxmargin convert``: turn files of one format into another."""
+"""``maxmargin convert``: turn files of one format into another, or a model into a text."""
 
 from __future__ import annotations
 
@@ -52,7 +52,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser : argparse.ArgumentParser
         The parser of the command.
     """
-    parser.add_argument("input", metavar="IN", help="the file to read; - is standard input")
+    parser.add_argument(
+        "input",
+        metavar="IN",
+        help="the file to read; - is standard input; a model is written as a text, in the form "
+        "that its kind has",
+    )
     parser.add_argument(
         "output",
         metavar="OUT",
@@ -118,6 +123,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     OSError
         If a file cannot be read or written; nothing is left behind then.
     """
+    if _is_model(options.input):
+        return 0, _write_model(options)
     source, target = options.format or "conll", _target(options)
     _check(source, target, options)
     data = read_data(options.input, options)
@@ -156,6 +163,36 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
 
 # --- what is asked for ----------------------------------------------------------------------------
+
+
+def _is_model(path: str) -> bool:
+    """Whether a file begins as model files do; what cannot be read is found out later."""
+    from pathlib import Path
+
+    from maxmargin.io.container import MAGIC
+
+    if path == "-" or not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def _write_model(options: argparse.Namespace) -> dict[str, Any]:
+    """Write the weights of a model as a text."""
+    from pathlib import Path
+
+    from maxmargin.cli.model import naming_model
+    from maxmargin.models.kinds import kind_of
+
+    source, target = options.input, options.output
+    if target != "-" and Path(target).exists() and Path(target).samefile(source):
+        raise ValueError(f"{target}: is the model itself; expected another file")
+    kind = kind_of(source)
+    model = kind.load_to_describe(source)
+    with naming_model(source), naming(target):
+        n_weights = kind.write_text(target, model)
+    formats = {"from": kind.name, "to": "text"}
+    return {"input": source, "output": target, **formats, "weights": n_weights}
 
 
 def _target(options: argparse.Namespace) -> str:

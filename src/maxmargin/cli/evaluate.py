@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from maxmargin.cli.console import say
 from maxmargin.cli.model import add_model, load_model
 from maxmargin.cli.options import add_reading, add_threads, read_data
+from maxmargin.cli.tasks.registry import CHAIN
 
 if TYPE_CHECKING:
     from maxmargin.metrics import TagReport
@@ -58,6 +59,14 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     dict
         The scores.
     """
+    if options.model is not None:
+        from maxmargin.models.kinds import kind_of
+
+        kind: Any = kind_of(options.model)
+        if kind.task != CHAIN:
+            from maxmargin.cli.tasks.use import evaluate_file
+
+            return evaluate_file(kind, options)
     if options.model is None:
         report = _of_columns(options)
         extra: dict[str, Any] = {}

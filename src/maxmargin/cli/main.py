@@ -33,10 +33,11 @@ __all__ = ["main"]
 
 #: Subcommand -> (module, what it does in one line).
 COMMANDS = {
-    "train": ("train", "learn a tagger from a file of tagged sequences"),
+    "train": ("train", "learn a model from a file: a tagger, or what --task says"),
     "path": ("path", "ever denser models, and the sparsest that is good enough"),
     "tag": ("tag", "tag a file, or standard input, with a model"),
-    "eval": ("evaluate", "score a model on a tagged file, as conlleval does"),
+    "predict": ("tag", "the same, for models of classes, trees, alignments, ..."),
+    "eval": ("evaluate", "score a model on a file whose answers are known"),
     "info": ("info", "what a model holds: sizes, certificate, strongest weights"),
     "convert": ("convert", "turn files of one format into another"),
     "template": ("template", "print a built-in feature template, to read or to edit"),
@@ -68,7 +69,20 @@ class _Parser(argparse.ArgumentParser):
         super().print_help(file)
 
 
-def _parser(command: str | None) -> argparse.ArgumentParser:
+def _command(command: str, arguments: Sequence[str]) -> Any:
+    """Return what has ``configure`` and ``run`` of a subcommand."""
+    if command == "train":
+        from maxmargin.cli.tasks.registry import CHAIN, asked_task
+
+        task = asked_task(arguments)
+        if task != CHAIN:
+            from maxmargin.cli.tasks.train import TaskTraining
+
+            return TaskTraining(task)
+    return import_module(f"maxmargin.cli.{COMMANDS[command][0]}")
+
+
+def _parser(command: str | None, arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Make the parser; only the named subcommand gets its options, which saves its imports."""
     parser = _Parser(
         prog="maxmargin",
@@ -78,7 +92,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    for name, (module, summary) in COMMANDS.items():
+    for name, (_, summary) in COMMANDS.items():
         sub = subparsers.add_parser(
             name,
             help=summary,
@@ -86,7 +100,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name == command:
-            import_module(f"maxmargin.cli.{module}").configure(sub)
+            _command(name, arguments).configure(sub)
             sub.add_argument(
                 "--json",
                 action="store_true",
@@ -142,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str], command: str | None) -> int:
     """Run the command line; failures are exceptions."""
-    parser = _parser(command)
+    parser = _parser(command, arguments)
     try:
         options, unknown = parser.parse_known_args(arguments)
         if unknown:  # argparse would leave out which command it was
@@ -161,8 +175,7 @@ def _run(arguments: list[str], command: str | None) -> int:
         return 0
     if options.json and sys.stdout is None:
         raise OSError(NO_OUTPUT)
-    module = import_module(f"maxmargin.cli.{COMMANDS[options.command][0]}")
-    code, summary = module.run(options)
+    code, summary = _command(options.command, arguments).run(options)
     if options.json:
         import json
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.prior import stored_prior
 from maxmargin.cli.training_options import regularizer_of, solver_of
 
 if TYPE_CHECKING:
+    from maxmargin.io.objective import NotStored
     from maxmargin.regularizers import Regularizer
     from maxmargin.solvers import Certificate
     from maxmargin.structures.chain import Chain
@@ -37,7 +39,8 @@ def save_model(
     options : argparse.Namespace
         With the options of `add_features` and `add_solving`, and ``model``.
     """
-    from maxmargin.io.tagger_file import save_tagger, training_meta
+    from maxmargin.io.tagger_file import save_tagger
+    from maxmargin.io.training_meta import training_meta
 
     names = ["n_sequences", "n_tokens", "n_features", "passes", "oracle_calls", "l1_ratio"]
     names += ["debiased", "converged", "stop_reason"]
@@ -64,10 +67,12 @@ def _written_solver(options: argparse.Namespace) -> Any:
 
 def _trained_with(
     weights: Any, summary: dict[str, Any], options: argparse.Namespace
-) -> Regularizer | None:
+) -> Regularizer | NotStored | None:
     """Return the regulariser of the model that is saved."""
     from maxmargin.regularizers import Selected
 
+    if getattr(options, "prior", None) is not None:
+        return stored_prior(options)
     if summary["debiased"]:  # the re-fit keeps the weights that were not selected at zero
         return Selected(weights)
     trained = argparse.Namespace(**vars(options))

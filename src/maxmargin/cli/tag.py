@@ -12,6 +12,7 @@ from maxmargin.cli.cells import check_labels
 from maxmargin.cli.console import NO_INPUT, naming
 from maxmargin.cli.model import LoadedModel, add_model, load_model, naming_model
 from maxmargin.cli.options import add_reading, add_threads, at_least, read_data
+from maxmargin.cli.tasks.registry import CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,6 +89,13 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         raise ValueError("--nbest and --scores do not go together")
     if options.json and options.output == "-":
         raise ValueError("--json needs -o FILE: standard output cannot hold both")
+    from maxmargin.models.kinds import kind_of
+
+    kind: Any = kind_of(options.model)
+    if kind.task != CHAIN:
+        from maxmargin.cli.tasks.use import predict_file
+
+        return predict_file(kind, options)
     begin = time.perf_counter()
     predictor = _Predictor(load_model(options), options)
     check_labels(predictor.labels, options.model)

@@ -13,8 +13,9 @@ import time
 from typing import Any
 
 from maxmargin.cli.peak_memory import peak_rss_mb
+from maxmargin.cli.prior import prior_figures, with_prior
 from maxmargin.cli.saving import save_model
-from maxmargin.cli.train_arguments import check_options, configure, grid_of
+from maxmargin.cli.train_arguments import check_options, configure
 from maxmargin.cli.train_steps import (
     cross_validate_grid,
     refit_selected,
@@ -29,7 +30,7 @@ from maxmargin.cli.train_summary import (
     validation_figures,
 )
 from maxmargin.cli.training_data import learn_features, read_training
-from maxmargin.cli.training_options import fit_options_of
+from maxmargin.cli.training_options import fit_options_of, grid_of
 
 __all__ = ["configure", "run"]
 
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     chain, train = learned.chain, learned.train
     clock.append(time.perf_counter())
 
-    fit_options = fit_options_of(options)
+    fit_options = with_prior(fit_options_of(options), chain)
     table: list[dict[str, Any]] = []
     if options.cv is not None:
         table = cross_validate_grid(learned, Cs, fit_options, options)
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         sparse["debiased"] = True
     clock.append(time.perf_counter())
 
-    summary = {**sparse, **model_figures(chain, train, best, options)}
+    summary = {**sparse, **model_figures(chain, train, best, options), **prior_figures(chain)}
     interrupted = summary.pop("interrupted")
     if interrupted and not was_interrupted(summary["stop_reason"]):  # the search was, or the grid
         summary["stop_reason"] = f"{INTERRUPTED}; {summary['stop_reason']}"

@@ -6,14 +6,18 @@ import argparse
 
 from maxmargin.cli.options import add_reading, add_threads, at_least, number
 from maxmargin.cli.targets import check_targets
+from maxmargin.cli.tasks.registry import CHAIN, TASKS
 from maxmargin.cli.training_options import (
     add_features,
+    add_prior,
+    add_regularizer,
+    add_saving,
     add_solving,
     regularizer_of,
     solver_of,
 )
 
-__all__ = ["check_options", "configure", "grid_of"]
+__all__ = ["check_options", "configure"]
 
 EPILOG = """\
 examples:
@@ -22,6 +26,7 @@ examples:
   maxmargin train train.tsv -m m.mm --template my_template.txt --grid C=0.01,0.1,1 --cv 5
   maxmargin train items.txt --format crfsuite -m m.mm
   maxmargin train train.tsv -m small.mm --nonzeros 5000 --debias
+  maxmargin train target.tsv -m adapted.mm --prior source.mm
 
 Training minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) - w·(f(x_i, y_i) - f(x_i, y))] and ends when
 the duality gap, relative to that objective, is at most --gap: no model is better by more than that.
@@ -44,6 +49,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m", "--model", metavar="MODEL", help="where to write the model (not needed with --cv)"
     )
+    parser.add_argument(
+        "--task",
+        choices=(CHAIN, *TASKS),
+        default=CHAIN,
+        help="what is predicted (default: chain, a label for each token); "
+        '"maxmargin train --task NAME --help" has the options of the others',
+    )
     add_features(parser)
     add_reading(parser)
     group = parser.add_argument_group("training")
@@ -55,21 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="weight of the errors against the size of the weights (default: 0.1)",
     )
     sparse = group.add_mutually_exclusive_group()
-    sparse.add_argument(
-        "--l1-ratio",
-        type=number(0, 1),
-        default=0.0,
-        metavar="R",
-        help="elastic net R‖w‖₁ + (1-R)/2‖w‖² in place of ½‖w‖²: with 0.9, a model of a few "
-        "thousand weights; 1 is for --solver lp alone (default: 0)",
-    )
-    sparse.add_argument(
-        "--l1-ball",
-        type=number(0, open_low=True),
-        default=None,
-        metavar="R",
-        help="‖w‖₁ <= R in place of ½‖w‖², for --solver subgradient",
-    )
+    add_regularizer(sparse)
     sparse.add_argument(
         "--nonzeros",
         type=at_least(1),
@@ -86,13 +84,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="train once more with ½‖w‖² on what the elastic net selected: features, each with a "
         "weight for every label (default), or just the weights",
     )
+    add_prior(group)
     add_solving(group)
-    group.add_argument(
-        "--checkpoint", metavar="FILE", help="save the state of training here now and then"
-    )
-    group.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint if it is there"
-    )
+    add_saving(group)
     add_threads(parser)
     group = parser.add_argument_group("choosing a model")
     group.add_argument(
@@ -130,9 +124,15 @@ def check_options(options: argparse.Namespace) -> None:
         )
     if options.debias is not None and options.nonzeros is None and options.l1_ratio == 0:
         raise ValueError("--debias needs --l1-ratio R or --nonzeros N to select features")
+    if options.prior is None and options.prior_precision is not None:
+        raise ValueError("--prior-precision needs --prior OLD, the model that weights are held at")
+    others = [name for name in ("l1_ratio", "l1_ball", "nonzeros") if getattr(options, name)]
+    if options.prior is not None and others:
+        other = others[0].replace("_", "-")
+        raise ValueError(f"--prior is a regulariser of its own; it does not go with --{other}")
     check_targets(
         [(options.model, "model"), (options.checkpoint, "checkpoint")],
-        [options.train, options.valid],
+        [options.train, options.valid, options.prior],
     )
     from maxmargin.regularizers import ElasticNet, make_regularizer
     from maxmargin.solvers.refusals import check_regularizer
@@ -141,20 +141,3 @@ def check_options(options: argparse.Namespace) -> None:
     check_regularizer(solver, make_regularizer(regularizer_of(options)))
     if options.nonzeros is not None:
         check_regularizer(solver, ElasticNet(0.5, 0.5))
-
-
-def grid_of(options: argparse.Namespace) -> list[float]:
-    """Return the Cs of ``--grid`` in ascending order; without it, the one C."""
-    if options.grid is None:
-        return [options.C]
-    name, _, values = options.grid.partition("=")
-    try:
-        if name != "C":
-            raise ValueError
-        Cs = sorted({number(0, open_low=True)(text) for text in values.split(",")})
-    except (ValueError, argparse.ArgumentTypeError):
-        raise ValueError(
-            f"--grid: found {options.grid!r}; expected C= and numbers above 0 between commas, such "
-            "as C=0.01,0.1,1"
-        ) from None
-    return Cs

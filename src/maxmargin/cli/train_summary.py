@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import say
+from maxmargin.cli.prior import in_words
 
 if TYPE_CHECKING:
     from maxmargin.selection import Encoded, Outcome
@@ -135,6 +136,8 @@ def print_summary(summary: dict[str, Any], best: Outcome, options: argparse.Name
             best.certificate, summary["passes"], summary["stop_reason"], options.gap
         )
     )
+    if "prior" in summary:
+        say(f"{options.prior}: {in_words(summary['prior'])}")
     if summary["l1_ratio"] > 0 or "search" in summary:
         again = ""
         if summary["debiased"]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.cli.cells import check_trained
 from maxmargin.cli.options import make_encoder, read_data
+from maxmargin.cli.prior import encoder_like, read_prior
 
 if TYPE_CHECKING:
     from maxmargin.features.columns import LabelCodes
@@ -71,9 +72,11 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
     Learned
         All that training takes.
     """
+    from maxmargin.features.columns import ColumnTable
     from maxmargin.selection import Encoded, encode_labelled
     from maxmargin.structures.chain import Chain
 
+    prior = read_prior(options)
     encoder = make_encoder(
         options.template,
         data,
@@ -81,7 +84,9 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
         hash_bits=options.hash_bits,
         threads=options.threads,
     )
-    chain = Chain(allowed=options.allowed, encoder=encoder)
+    if prior is not None and options.template is None and isinstance(data, ColumnTable):
+        encoder = encoder_like(prior.chain.encoder, encoder, options.prior)
+    chain = Chain(allowed=options.allowed, encoder=encoder, prior=prior)
     batch, codes = chain.learn(data, labels, getattr(options, "dtype", "float32"))
     if batch.indices is not None and len(batch.indices) == 0:
         raise ValueError(

@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     from maxmargin.selection import FitOptions
     from maxmargin.solvers import Solver
 
-__all__ = ["add_features", "add_solving", "fit_options_of", "regularizer_of", "solver_of"]
+__all__ = [
+    "add_features",
+    "add_prior",
+    "add_regularizer",
+    "add_saving",
+    "add_solving",
+    "fit_options_of",
+    "grid_of",
+    "regularizer_of",
+    "solver_of",
+]
 
 
 def add_features(parser: argparse.ArgumentParser) -> None:
@@ -58,8 +68,8 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         "--solver",
         default="sdm",
         metavar="NAME",
-        help="algorithm: sdm (default), sap, nslack, oneslack, bcfw, subgradient, lp, "
-        "extragradient, interiorpoint",
+        help="algorithm: sdm (default), sap, nslack, dualcoordinate, oneslack, bcfw, "
+        "subgradient, lp, extragradient, interiorpoint",
     )
     group.add_argument(
         "--slack",
@@ -101,6 +111,70 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
     )
 
 
+def add_regularizer(sparse: Any) -> None:
+    """Add the options for the regulariser to a group of which one may be given."""
+    sparse.add_argument(
+        "--l1-ratio",
+        type=number(0, 1),
+        default=0.0,
+        metavar="R",
+        help="elastic net R‖w‖₁ + (1-R)/2‖w‖² in place of ½‖w‖²: with 0.9, a model of a few "
+        "thousand weights; 1 is for --solver lp alone (default: 0)",
+    )
+    sparse.add_argument(
+        "--l1-ball",
+        type=number(0, open_low=True),
+        default=None,
+        metavar="R",
+        help="‖w‖₁ <= R in place of ½‖w‖², for --solver subgradient",
+    )
+
+
+def add_prior(group: Any) -> None:
+    """Add the options for the model that a training starts from."""
+    group.add_argument(
+        "--prior",
+        metavar="OLD",
+        help="adapt this model: its weights take the place of zero in ½‖w‖², and its features and "
+        "labels are kept; the template is its own unless one is given, and must be the same",
+    )
+    group.add_argument(
+        "--prior-precision",
+        type=number(0, open_low=True),
+        default=None,
+        metavar="P",
+        help="how strongly weights are held at those of --prior, where 1 is how strongly all "
+        "others are held at zero (default: 1)",
+    )
+
+
+def add_saving(group: Any) -> None:
+    """Add the options for the state of training on disk."""
+    group.add_argument(
+        "--checkpoint", metavar="FILE", help="save the state of training here now and then"
+    )
+    group.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint if it is there"
+    )
+
+
+def grid_of(options: argparse.Namespace) -> list[float]:
+    """Return the Cs of ``--grid`` in ascending order; without it, the one C."""
+    if options.grid is None:
+        return [options.C]
+    name, _, values = options.grid.partition("=")
+    try:
+        if name != "C":
+            raise ValueError
+        Cs = sorted({number(0, open_low=True)(text) for text in values.split(",")})
+    except (ValueError, argparse.ArgumentTypeError):
+        raise ValueError(
+            f"--grid: found {options.grid!r}; expected C= and numbers above 0 between commas, such "
+            "as C=0.01,0.1,1"
+        ) from None
+    return Cs
+
+
 def solver_of(options: argparse.Namespace) -> Solver:
     """Return the solver that ``--solver``, ``--slack`` and ``--rescale`` describe."""
     from maxmargin.solvers import make_solver
@@ -109,12 +183,14 @@ def solver_of(options: argparse.Namespace) -> Solver:
 
 
 def regularizer_of(options: argparse.Namespace) -> Regularizer | None:
-    """Return the regulariser of ``--l1-ratio`` and ``--l1-ball``; None is L2.
+    """Return the regulariser of ``--l1-ratio``, ``--l1-ball`` and ``--prior``; None is L2.
 
     A command that does not have these options trains with L2.
     """
-    from maxmargin.regularizers import L1, ElasticNet, L1Ball
+    from maxmargin.regularizers import L1, ElasticNet, GaussianPrior, L1Ball
 
+    if getattr(options, "prior", None) is not None:
+        return GaussianPrior()  # its mean is known when the features are
     ratio, radius = getattr(options, "l1_ratio", 0.0), getattr(options, "l1_ball", None)
     if radius is not None:
         return L1Ball(radius)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from maxmargin.models.kinds import kind_of
-
-if TYPE_CHECKING:
-    from maxmargin.estimators.tagger import SequenceTagger
 
 __all__ = ["load"]
 
 
-def load(path: Any, template: Any = None, *, mmap: bool = False) -> SequenceTagger:
+def load(path: Any, template: Any = None, *, mmap: bool = False) -> Any:
     """Read a model from a file.
 
     Parameters
@@ -24,14 +21,14 @@ def load(path: Any, template: Any = None, *, mmap: bool = False) -> SequenceTagg
     mmap : bool, default=False
         Whether to map the file into memory and not to read it, so that processes on one
         machine share the memory of large models. Nobody may then change the file in place
-        (``cp new.mm model.mm``) while the tagger is in use: it would predict by whatever is in
+        (``cp new.mm model.mm``) while the model is in use: it would predict by whatever is in
         the file now, or the process would be killed (SIGBUS). Replacing it (``save``,
         ``maxmargin train``, ``mv``) does no harm.
 
     Returns
     -------
-    SequenceTagger
-        Fitted. (Taggers are the only models that have files so far.)
+    estimator
+        Fitted: a `SequenceTagger`, a `Parser`, ..., as the kind of the file says.
 
     Raises
     ------
@@ -40,5 +37,4 @@ def load(path: Any, template: Any = None, *, mmap: bool = False) -> SequenceTagg
     OSError
         If it cannot be read.
     """
-    model: SequenceTagger = kind_of(path).load_estimator(path, template, mmap=mmap)
-    return model
+    return kind_of(path).load_estimator(path, template, mmap=mmap)

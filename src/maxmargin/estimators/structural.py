@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import numbers
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -15,10 +16,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _native
-from maxmargin.errors import NotCompatibleError, StructureError
+from maxmargin.errors import ConvergenceWarning, NotCompatibleError, StructureError
+from maxmargin.estimators.accuracy import Accuracy
+from maxmargin.estimators.binding import bind
 from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from maxmargin.estimators.threads import threads_of
 from maxmargin.memory import require_memory
+from maxmargin.regularizers import make_regularizer
 from maxmargin.solvers import SolveResult, make_solver, solve
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.driver import model_weights, require_learned
@@ -63,7 +67,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         C: float,
         C_scale: str,
         regularizer: Any,
-        gap: float,
+        gap: Any,
         max_passes: int | None,
         time_limit: float | None,
         dtype: str,
@@ -100,7 +104,17 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         solver = make_solver(self.solver)
         threads = threads_of(self.n_jobs)
         structure = self._new_structure()
-        prepared, dtype = self._prepare(structure, X, Y, fit_params)
+        make_regularizer(self.regularizer)  # a wrong one is better told before the data are read
+        wanted = self._accuracy(X, Y)
+        prepared, dtype = self._prepare(structure, X, Y, fit_params, wanted.dtype)
+        prepared, dtype, regularizer, own_weights = bind(
+            make_regularizer(self._regularizer(structure)),
+            structure,
+            prepared,
+            dtype=dtype,
+            examples=(X, Y),
+            fit_params=fit_params,
+        )
         warm = getattr(self, "_warm", None) if self.warm_start else None
         data_hash = b""
         if self.warm_start:
@@ -117,36 +131,49 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             last = records[-1]
             return {
                 "structure_": structure,
-                "weights_": model_weights(problem, engine),
+                "weights_": own_weights(model_weights(problem, engine)),
                 "certificate_": Certificate(last.primal, last.dual, engine.C, problem.n_examples),
                 "history_": History(records),
-                "converged_": bool(last.gap <= self.gap),
+                "converged_": bool(last.gap <= wanted.enough),
                 "stop_reason_": "copied for a callback",
                 "n_iter_": last.n_pass,
                 "n_examples_": problem.n_examples,
             }
 
         tasks = FitTasks(self, X, Y, model_after)
-        result = solve(
-            problem,
-            solver,
-            C=_scaled(self.C, self.C_scale, problem.n_examples),
-            dtype=dtype,
-            regularizer=self.regularizer,
-            gap=self.gap,
-            max_passes=self.max_passes,
-            time_limit=self.time_limit,
-            n_jobs=threads,
-            verbose=self.verbose,
-            random_state=self.random_state,
-            callbacks=[*(self.callbacks or ()), *tasks.observers()],
-            checkpoint=self.checkpoint,
-            resume=self.resume,
-            engine=None if warm is None else warm.engine,
-        )
+        with warnings.catch_warnings():
+            if wanted.enough != wanted.gap:  # the rest is a bonus
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            result = solve(
+                problem,
+                solver,
+                C=_scaled(self.C, self.C_scale, problem.n_examples),
+                dtype=dtype,
+                regularizer=regularizer,
+                gap=wanted.gap,
+                max_passes=wanted.max_passes,
+                time_limit=self.time_limit,
+                n_jobs=threads,
+                verbose=self.verbose,
+                random_state=self.random_state,
+                callbacks=[*(self.callbacks or ()), *tasks.observers()],
+                checkpoint=self.checkpoint,
+                resume=self.resume,
+                engine=None if warm is None else warm.engine,
+            )
         require_learned(result)
         # Everything is set at the end: a fit that fails leaves the fitted model as it was.
         self._keep(structure, result, problem)
+        self.weights_ = own_weights(result.weights)
+        if wanted.enough != wanted.gap and not result.converged:
+            self.converged_ = result.certificate.gap <= wanted.enough
+            if not self.converged_:
+                warnings.warn(
+                    f"training stopped ({result.stop_reason}) with a gap of "
+                    f"{result.certificate.gap:.2g}; expected at most {wanted.enough:g}",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
         if self.warm_start:
             self._warm = _WarmStart(result.engine, problem, data_hash)
         else:
@@ -154,14 +181,18 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             self.__dict__.pop("_warm", None)
         tasks.end_fit()
 
+    def _accuracy(self, X: Any, Y: Any) -> Accuracy:
+        """Return what the training is asked for."""
+        return Accuracy(self.gap, self.gap, self.dtype, self.max_passes)
+
     def _prepare(
-        self, structure: Structure, X: Any, Y: Any, fit_params: Mapping[str, Any]
+        self, structure: Structure, X: Any, Y: Any, fit_params: Mapping[str, Any], dtype: str
     ) -> tuple[PreparedProblem, str]:
         """Return the training problem and the type of its weights."""
         if isinstance(structure, NativeStructure):
-            prepared = structure.prepare_problem(X, Y, **fit_params, dtype=self.dtype)
-            require_memory(*structure.memory_needed(self.dtype))
-            return prepared, self.dtype
+            prepared = structure.prepare_problem(X, Y, **fit_params, dtype=dtype)
+            require_memory(*structure.memory_needed(dtype))
+            return prepared, dtype
         inputs, truths = paired_examples(X, Y)
         structure.prepare(inputs, truths)
         adapter = PythonProblem(structure, inputs, truths)
@@ -176,6 +207,10 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             "truths": [adapter.truth_features(i)[:2] for i in range(adapter.n_examples)],
         }
         return PreparedProblem(_native.PythonProblem(adapter), parts), "float64"
+
+    def _regularizer(self, structure: Structure) -> Any:
+        """Return the regulariser of the prepared structure."""
+        return self.regularizer
 
     def _keep(self, structure: Structure, result: SolveResult, problem: _native.Problem) -> None:
         self.structure_ = structure
@@ -233,7 +268,8 @@ class StructuralSVM(StructuralEstimator):
         "sum": C multiplies the sum over the examples, as above. "mean": it multiplies their mean,
         so that C/n takes the place of C.
     regularizer : Regularizer, "l2" or None
-        None is `L2`.
+        None is `L2`. Others are `ElasticNet`, `Nonnegative`, `Bounded` and `GaussianPrior`, and
+        those of single solvers, `L1` and `L1Ball`.
     gap : float
         Training stops when the relative duality gap (primal - dual) / primal is this small.
     max_passes : int or None

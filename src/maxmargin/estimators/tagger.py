@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -11,12 +10,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.priors import described_prior, prior_of
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.estimators.threads import threads_of
 from maxmargin.features import check_lengths
 from maxmargin.features.select import encoder_of
-from maxmargin.io.objective import OBJECTIVE, NotStored
-from maxmargin.solvers.certificate import Certificate
+from maxmargin.io.objective import OBJECTIVE, PRIOR, NotStored
+from maxmargin.regularizers import L2, make_regularizer
 from maxmargin.solvers.history import History
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_layout import ChainWeights
@@ -77,6 +77,14 @@ class SequenceTagger(StructuralEstimator):
         Of the kernel "poly".
     cache_mb : float
         Megabytes in which training keeps rows of the kernel's matrix.
+    prior : SequenceTagger, path or None
+        A trained tagger, or its model file, to be adapted to new data: its weights take the place
+        of zero in what is paid for the weights (see ``docs/priors.md``). Features and labels are
+        matched by name; those that y and X do not have are in the new model too, with the weights
+        they had. The template must be the same. With a prior, ``regularizer`` is None.
+    prior_precision : float
+        How strongly the weights that the prior has are held at its values: p in ½ p (w - w_prior)².
+        Other weights are held at zero by a precision of 1. Infinity: they do not move.
     solver, regularizer, gap, max_passes, time_limit
         As in `StructuralSVM`.
     dtype, n_jobs, warm_start, verbose, random_state, callbacks, checkpoint, resume
@@ -98,6 +106,8 @@ class SequenceTagger(StructuralEstimator):
         Number of columns of X; only if X has columns (arrays or sparse matrices).
     structure_ : Chain
         The prepared structure.
+    prior_match_ : PriorMatch
+        With a prior: how many features and labels it shares with the data.
     weights_, certificate_, history_, n_iter_, converged_, stop_reason_, n_examples_
         As in `StructuralSVM`.
 
@@ -133,6 +143,8 @@ class SequenceTagger(StructuralEstimator):
         gamma: float | str = "scale",
         coef0: float = 1.0,
         cache_mb: float = 200,
+        prior: Any = None,
+        prior_precision: float = 1.0,
         solver: Any = "sdm",
         regularizer: Any = None,
         gap: float = 0.01,
@@ -175,6 +187,8 @@ class SequenceTagger(StructuralEstimator):
         self.gamma = gamma
         self.coef0 = coef0
         self.cache_mb = cache_mb
+        self.prior = prior
+        self.prior_precision = prior_precision
 
     def _new_structure(self) -> Chain:
         encoder = encoder_of(
@@ -193,7 +207,30 @@ class SequenceTagger(StructuralEstimator):
             gamma=self.gamma,
             coef0=self.coef0,
             cache_mb=self.cache_mb,
+            prior=prior_of(self.prior, self.prior_precision),
         )
+
+    def _regularizer(self, structure: Any) -> Any:
+        if structure.prior is None:
+            return self.regularizer
+        return structure.prior.regularizer(structure)
+
+    def _keep(self, structure: Any, result: Any, problem: Any) -> None:
+        super()._keep(structure, result, problem)
+        self.__dict__.pop("prior_match_", None)
+        if structure.prior is not None:
+            self.prior_match_ = structure.prior.match
+            structure.prior = None  # the model does not need the one that it came from
+
+    def __sklearn_clone__(self) -> SequenceTagger:
+        """Clone it with the same prior: a clone of the prior would not be trained."""
+        bare = type(self)(**(self.get_params(deep=False) | {"prior": None}))
+        for name, value in self.__dict__.items():  # what scikit-learn keeps of an estimator
+            if name.startswith("_skl") or name in ("_metadata_request", "_sklearn_output_config"):
+                bare.__dict__[name] = value
+        clone: SequenceTagger = super(SequenceTagger, bare).__sklearn_clone__()
+        clone.prior = self.prior
+        return clone
 
     def fit(
         self, X: Any, y: Any, token_weight: Any = None, sample_weight: Any = None
@@ -227,6 +264,13 @@ class SequenceTagger(StructuralEstimator):
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
         trained = {name: getattr(self, name) for name in OBJECTIVE}
         self._check_stored(trained)
+        if self.prior is not None:
+            if not isinstance(make_regularizer(self.regularizer), L2):
+                raise NotCompatibleError(
+                    f"prior is a regulariser of its own, and does not go with "
+                    f"{self.regularizer!r}; use regularizer=None, or no prior"
+                )
+            trained["regularizer"] = NotStored(described_prior(self.prior, self.prior_precision))
         self._fit(X, y, token_weight=token_weight, sample_weight=sample_weight)
         for of_a_file in ("_file_meta", "_objective_unknown"):
             self.__dict__.pop(of_a_file, None)
@@ -237,6 +281,12 @@ class SequenceTagger(StructuralEstimator):
         """Refuse to train something else than the model that was loaded."""
         for name, value in params.items():
             if isinstance(value, NotStored):
+                if value.name.startswith(PRIOR):
+                    raise NotCompatibleError(
+                        f"the model was trained with {value.name[:200]}, which its file does not "
+                        "hold; give it, or another one, with set_params(prior=..., "
+                        "regularizer=None) before fit"
+                    )
                 raise NotCompatibleError(
                     f"{name} is not known: the model was loaded from a file, which cannot hold "
                     f"{value.name[:200]!r}; give it with set_params({name}=...) before fit"
@@ -313,7 +363,8 @@ class SequenceTagger(StructuralEstimator):
         int
             Its size in bytes.
         """
-        from maxmargin.io.tagger_file import KIND, TaggerModel, training_meta
+        from maxmargin.io.tagger_file import KIND, TaggerModel
+        from maxmargin.io.training_meta import training_meta
         from maxmargin.models.kinds import kind_named
 
         check_is_fitted(self, "weights_")
@@ -326,6 +377,7 @@ class SequenceTagger(StructuralEstimator):
             "stop_reason": self.stop_reason_,
         }
         params = self.get_params(deep=False)
+        del params["prior"]  # the file does not hold the model that this one was adapted from
         # What was minimised, not what the parameters have been set to since.
         trained = getattr(self, "_trained", None)
         if trained is None and not getattr(self, "_objective_unknown", False):
@@ -370,11 +422,12 @@ class SequenceTagger(StructuralEstimator):
         ModelFormatError
             If the file is damaged, of a newer version, or no model file.
         """
-        from maxmargin.io.tagger_file import NOT_KEPT, dense_weights, load_tagger
+        from maxmargin.io.tagger_file import dense_weights, load_tagger
+        from maxmargin.io.training_meta import NOT_KEPT, restore_certificate
 
         model = load_tagger(path, template, mmap=mmap)
         meta = model.meta
-        known = cls().get_params(deep=False).keys() - set(NOT_KEPT)
+        known = cls().get_params(deep=False).keys() - {*NOT_KEPT, "prior"}
         params = {k: v for k, v in meta.get("params", {}).items() if k in known}
         if model.objective is not None:
             params |= model.objective()
@@ -388,7 +441,7 @@ class SequenceTagger(StructuralEstimator):
         training, certificate = meta.get("training", {}), meta.get("certificate", {})
         tagger.structure_ = model.chain
         tagger.weights_ = dense_weights(model)
-        tagger.certificate_ = _certificate(certificate)
+        tagger.certificate_ = restore_certificate(certificate)
         tagger.history_ = History()
         tagger.converged_ = bool(training.get("converged", False))
         tagger.stop_reason_ = str(training.get("stop_reason", "unknown"))
@@ -564,19 +617,6 @@ class SequenceTagger(StructuralEstimator):
         tags.input_tags.dict = True
         tags.target_tags.two_d_labels = True
         return tags
-
-
-def _certificate(given: dict[str, Any]) -> Certificate:
-    """Return a certificate as a file has it; NaN where it does not tell."""
-    primal = given.get("primal", math.nan)
-    return Certificate(
-        primal=math.inf if primal is None else float(primal),  # of a hard margin
-        dual=float(given.get("dual", math.nan)),
-        C=float(given.get("C", math.nan)),
-        n_examples=given.get("n_examples", 0),
-        approximate=given.get("approximate", False),
-        widened=given.get("widened"),
-    )
 
 
 def _label_array(labels: list[Any]) -> NDArray[Any]:

@@ -78,6 +78,8 @@ class LineFeatures:
         # Names are made when somebody asks: of where each feature was seen first, or from a file.
         self.names: list[str] | Callable[[], list[str]] | None = None
         self._seen: tuple[ColumnTable, NDArray[np.uint32], NDArray[np.uint32]] | None = None
+        # Features that were not learned, but taken over behind them: from whom, and which.
+        self._joined: tuple[LineFeatures, NDArray[np.intp]] | None = None
 
     def __len__(self) -> int:
         return len(self.fingerprints)
@@ -90,6 +92,33 @@ class LineFeatures:
         )
         self._seen = (table, token, line)
         return indptr, indices
+
+    def join(self, earlier: LineFeatures) -> NDArray[np.int64]:
+        """Know the features of an earlier training, too, behind those that were learned.
+
+        Parameters
+        ----------
+        earlier : LineFeatures
+            Of the same lines.
+
+        Returns
+        -------
+        int64 array
+            The number of each feature of the earlier training.
+        """
+        n = len(self)
+        order = np.argsort(self.fingerprints)
+        places = np.searchsorted(self.fingerprints, earlier.fingerprints, sorter=order)
+        numbers = order[np.minimum(places, n - 1)] if n else np.zeros(len(earlier), np.int64)
+        known = np.zeros(len(earlier), bool)
+        if n:
+            known = self.fingerprints[numbers] == earlier.fingerprints
+        missing = np.flatnonzero(~known)
+        numbers = numbers.astype(np.int64)
+        numbers[missing] = n + np.arange(len(missing))
+        self.fingerprints = np.concatenate([self.fingerprints, earlier.fingerprints[missing]])
+        self._index, self._joined = None, (earlier, missing)
+        return numbers
 
     def index(self) -> _native.FeatureIndex:
         """Return what finds the features; no two of them may have one fingerprint."""
@@ -107,7 +136,11 @@ class LineFeatures:
 
     def lines_of(self, features: NDArray[Any]) -> NDArray[Any]:
         """Lines that gave some features; zeros where nobody knows any more."""
-        return np.zeros_like(features) if self._seen is None else self._seen[2][features]
+        lines = np.zeros_like(features)
+        if self._seen is not None:
+            learned = features < len(self._seen[2])
+            lines[learned] = self._seen[2][features[learned]]
+        return lines
 
     def all_names(self) -> list[str]:
         """Names of all features."""
@@ -115,6 +148,20 @@ class LineFeatures:
 
     def names_of(self, features: NDArray[Any]) -> list[str]:
         """Names of some features: the lines with values in them."""
+        if len(features) == 0:
+            return []
+        if self._joined is not None:
+            earlier, which_of_them = self._joined
+            n = len(self) - len(which_of_them)
+            own = features < n
+            names = np.empty(len(features), dtype=object)
+            names[own] = self._own_names(features[own])
+            names[~own] = earlier.names_of(which_of_them[features[~own] - n])
+            return names.tolist()
+        return self._own_names(features)
+
+    def _own_names(self, features: NDArray[Any]) -> list[str]:
+        """Names of features that were learned, or that a file has."""
         if len(features) == 0:
             return []
         if self._seen is not None:
@@ -130,7 +177,7 @@ class LineFeatures:
 
     def __getstate__(self) -> dict[str, Any]:
         # Native objects are made again; names are written out, because the table stays behind.
-        native = dict.fromkeys(("_native", "_index", "_seen"))
+        native = dict.fromkeys(("_native", "_index", "_seen", "_joined"))
         return {**self.__dict__, "names": self.all_names(), **native}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from maxmargin.errors import EmptyFileError, FileFormatError
+from maxmargin.io.lines import decoded
 from maxmargin.printable import quoted
 
 __all__ = ["COLUMNS", "conllu_to_columns"]
@@ -89,13 +90,7 @@ def conllu_to_columns(data: bytes, columns: Sequence[str], source: str) -> bytes
         raise ValueError(f"columns is {columns!r}; expected a list of at least one name")
     choices = [_choice(column) for column in columns]
     data = data.removeprefix(_BOM)
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FileFormatError(
-            f"{source}: line {line}: found bytes that are not UTF-8; expected text in UTF-8"
-        ) from None
+    decoded(data, source)  # or an error that names the line
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
     out: list[bytes] = []

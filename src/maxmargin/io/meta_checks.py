@@ -16,7 +16,7 @@ from maxmargin.io.header_values import (
 )
 from maxmargin.io.objective import FORMULATION, VERSION
 
-__all__ = ["check_meta"]
+__all__ = ["check_common", "check_meta", "check_solving", "check_training"]
 
 _ALLOWED = ("iob2", "iobes")
 
@@ -28,6 +28,24 @@ def check_meta(meta: dict[str, Any]) -> None:
     ----------
     meta : dict
         Of a model file.
+
+    Raises
+    ------
+    ValueError
+        If a value is not what it should be; the message names it.
+    """
+    check_training(meta)
+    if "objective" in meta:
+        _check_objective(require_dict(meta["objective"], "the objective"), len(meta["classes"]))
+
+
+def check_training(meta: dict[str, Any]) -> None:
+    """Check certificate, figures and parameters of a training.
+
+    Parameters
+    ----------
+    meta : dict
+        Of a model file of any kind.
 
     Raises
     ------
@@ -61,8 +79,6 @@ def check_meta(meta: dict[str, Any]) -> None:
     for name in ("format", "maxmargin", "columns_conllu"):
         if meta.get(name) is not None:
             require_text(meta[name], name)
-    if "objective" in meta:
-        _check_objective(require_dict(meta["objective"], "the objective"), len(meta["classes"]))
 
 
 def _check_objective(objective: dict[str, Any], n_labels: int) -> None:
@@ -76,6 +92,31 @@ def _check_objective(objective: dict[str, Any], n_labels: int) -> None:
         _PARAMS[name](objective[name], f"{name} of the objective")
     if version == 1:  # which knew no other limit
         _count(objective["max_passes"], "max_passes of the objective")
+    check_solving(objective)
+    require_choice(objective["labels"], "labels of the objective", (False, True))
+    for name, texts in (("loss", ("hamming", "matrix")), ("allowed", (None, *_ALLOWED, "matrix"))):
+        value = objective[name]
+        if isinstance(value, dict) and "class" in value:
+            require_text(value["class"], f"class of {name} of the objective")
+        elif name == "loss" and isinstance(value, dict):
+            _check_pairs(value["pairs"], n_labels)
+        else:
+            require_choice(value, f"{name} of the objective", texts)
+
+
+def check_solving(objective: dict[str, Any]) -> None:
+    """Check what a header says of solver, formulation and regulariser.
+
+    Parameters
+    ----------
+    objective : dict
+        With ``solver``, ``slack``, ``rescale`` and ``regularizer``.
+
+    Raises
+    ------
+    ValueError, KeyError
+        If a value is not what it should be, or missing.
+    """
     for name in ("solver", "regularizer"):
         value = objective[name]
         if name == "regularizer" and value in (None, "l2"):
@@ -92,15 +133,25 @@ def _check_objective(objective: dict[str, Any], n_labels: int) -> None:
         require_choice(objective["solver"]["named"], "named of the solver", (False, True))
     for name, known in FORMULATION.items():
         require_choice(objective[name], f"{name} of the objective", (None, *known))
-    require_choice(objective["labels"], "labels of the objective", (False, True))
-    for name, texts in (("loss", ("hamming", "matrix")), ("allowed", (None, *_ALLOWED, "matrix"))):
-        value = objective[name]
-        if isinstance(value, dict) and "class" in value:
-            require_text(value["class"], f"class of {name} of the objective")
-        elif name == "loss" and isinstance(value, dict):
-            _check_pairs(value["pairs"], n_labels)
-        else:
-            require_choice(value, f"{name} of the objective", texts)
+
+
+def check_common(params: dict[str, Any]) -> None:
+    """Check the parameters that every estimator has, where they are there.
+
+    Parameters
+    ----------
+    params : dict
+        Parameters by their names.
+
+    Raises
+    ------
+    ValueError
+        If a value is not what it should be; the message names it.
+    """
+    for name in _COMMON:
+        by_itself = name in ("gap", "dtype") and params.get(name) == "auto"
+        if name in params and not by_itself:
+            _PARAMS[name](params[name], f"the parameter {name}")
 
 
 def _check_pairs(pairs: Any, n_labels: int) -> None:
@@ -187,6 +238,7 @@ _PARAMS: dict[str, Any] = {
     "gamma": _gamma,
     "coef0": require_number,
     "cache_mb": require_number,
+    "prior_precision": _positive,
     # In files that have no objective:
     "solver": require_text,
     "regularizer": _text_or_none,
@@ -194,3 +246,8 @@ _PARAMS: dict[str, Any] = {
     "labels": _text_or_none,
     "allowed": _text_or_none,
 }
+#: Those that every estimator has.
+_COMMON = (
+    *("C", "C_scale", "gap", "max_passes", "time_limit", "dtype"),
+    *("n_jobs", "warm_start", "verbose", "random_state"),
+)

@@ -43,10 +43,16 @@ __all__ = [
     "FORMULATION",
     "LOSS_COSTS",
     "OBJECTIVE",
+    "PRIOR",
     "VERSION",
     "NotStored",
     "describe_objective",
+    "describe_regularizer",
+    "describe_solver",
+    "origin_of",
     "restore_objective",
+    "restore_regularizer",
+    "restore_solver",
 ]
 
 #: Version of what a header says of the objective, at most.
@@ -56,6 +62,8 @@ OBJECTIVE = (
     *("C", "C_scale", "gap", "max_passes", "time_limit", "dtype"),
     *("solver", "regularizer", "loss", "labels", "allowed"),
 )
+#: How a `NotStored` begins that stands for the prior of a tagger.
+PRIOR = "the prior "
 #: The array of a loss that is a matrix.
 LOSS_COSTS = "loss_costs"
 #: Parameters of a solver that are part of the objective, with what they can be.
@@ -107,21 +115,33 @@ def describe_objective(
         described[name] = value
     if described["max_passes"] is None:
         described["version"] = 2  # which version 1 did not know
-    described |= _describe_solver(params.get("solver", "sdm"))
-    described["regularizer"] = _describe_regularizer(params.get("regularizer"))
+    described |= describe_solver(params.get("solver", "sdm"))
+    described["regularizer"] = describe_regularizer(params.get("regularizer"))
     described["labels"] = params.get("labels") is not None
     described["loss"], arrays = _describe_loss(params.get("loss", "hamming"), chain.classes_)
     allowed = params.get("allowed")
     if allowed is None or isinstance(allowed, str):
         described["allowed"] = allowed
     elif isinstance(allowed, NotStored) or callable(allowed):
-        described["allowed"] = {"class": _origin(allowed)}
+        described["allowed"] = {"class": origin_of(allowed)}
     else:
         described["allowed"] = "matrix"
     return described, arrays
 
 
-def _origin(thing: Any) -> str:
+def origin_of(thing: Any) -> str:
+    """Return where an object that a file cannot hold comes from, ``module:name``.
+
+    Parameters
+    ----------
+    thing : object
+        A function, an object of a class, or a `NotStored`.
+
+    Returns
+    -------
+    str
+        The name.
+    """
     if isinstance(thing, NotStored):
         return thing.name
     named = thing if hasattr(thing, "__qualname__") else type(thing)
@@ -138,7 +158,19 @@ def _options(thing: Any) -> dict[str, Any] | None:
     return None if any(v is NotImplemented for v in values.values()) else values
 
 
-def _describe_solver(given: Any) -> dict[str, Any]:
+def describe_solver(given: Any) -> dict[str, Any]:
+    """Describe a solver for a header.
+
+    Parameters
+    ----------
+    given : str, Solver or NotStored
+        As an estimator takes it.
+
+    Returns
+    -------
+    dict
+        ``solver``, and the formulation: ``slack`` and ``rescale``.
+    """
     from maxmargin.solvers import SOLVERS, make_solver
 
     if isinstance(given, NotStored):
@@ -146,7 +178,7 @@ def _describe_solver(given: Any) -> dict[str, Any]:
     solver = make_solver(given)
     own = type(solver) is SOLVERS.get(solver.name)
     options = _options(solver) if own else None
-    described: dict[str, Any] = {"class": _origin(solver)}
+    described: dict[str, Any] = {"class": origin_of(solver)}
     if options is not None:
         described = {"name": solver.name, "options": options, "named": isinstance(given, str)}
     formulation = {
@@ -156,7 +188,19 @@ def _describe_solver(given: Any) -> dict[str, Any]:
     return {"solver": described, **formulation}
 
 
-def _describe_regularizer(given: Any) -> Any:
+def describe_regularizer(given: Any) -> Any:
+    """Describe a regulariser for a header.
+
+    Parameters
+    ----------
+    given : None, str, Regularizer or NotStored
+        As an estimator takes it.
+
+    Returns
+    -------
+    None, str or dict
+        See the head of this file.
+    """
     from maxmargin.regularizers import make_regularizer
 
     if given is None:
@@ -169,14 +213,23 @@ def _describe_regularizer(given: Any) -> Any:
     kind = type(regularizer)
     options = _options(regularizer) if _regularizers().get(kind.__name__) is kind else None
     if options is None:
-        return {"class": _origin(regularizer)}
+        return {"class": origin_of(regularizer)}
     return {"name": kind.__name__, "options": options}
 
 
 def _regularizers() -> dict[str, Any]:
-    from maxmargin.regularizers import L1, L2, ElasticNet, L1Ball
+    from maxmargin.regularizers import (
+        L1,
+        L2,
+        Bounded,
+        ElasticNet,
+        GaussianPrior,
+        L1Ball,
+        Nonnegative,
+    )
 
-    return {kind.__name__: kind for kind in (L1, L2, ElasticNet, L1Ball)}
+    kinds = (L1, L2, Bounded, ElasticNet, GaussianPrior, L1Ball, Nonnegative)
+    return {kind.__name__: kind for kind in kinds}
 
 
 def _describe_loss(loss: Any, classes: list[Any]) -> tuple[Any, dict[str, NDArray[Any]]]:
@@ -219,8 +272,8 @@ def restore_objective(
     objective = meta["objective"]
     names = ("C", "C_scale", "gap", "max_passes", "time_limit", "dtype")
     params = {name: objective[name] for name in names}
-    params["solver"] = _solver(objective)
-    params["regularizer"] = _regularizer(objective["regularizer"])
+    params["solver"] = restore_solver(objective)
+    params["regularizer"] = restore_regularizer(objective["regularizer"])
     params["labels"] = list(chain.classes_) if objective["labels"] else None
     loss = objective["loss"]
     if isinstance(loss, dict) and "class" in loss:
@@ -247,7 +300,19 @@ def restore_objective(
     return params
 
 
-def _solver(objective: dict[str, Any]) -> Any:
+def restore_solver(objective: dict[str, Any]) -> Any:
+    """Make a solver of what `describe_solver` gave, checked by `check_solving`.
+
+    Parameters
+    ----------
+    objective : dict
+        With ``solver``, ``slack`` and ``rescale``.
+
+    Returns
+    -------
+    str, Solver or NotStored
+        As an estimator takes it.
+    """
     from maxmargin.solvers import SOLVERS
 
     given = objective["solver"]
@@ -264,7 +329,19 @@ def _solver(objective: dict[str, Any]) -> Any:
     return given["name"] if given["named"] and solver == kind() else solver
 
 
-def _regularizer(given: Any) -> Any:
+def restore_regularizer(given: Any) -> Any:
+    """Make a regulariser of what `describe_regularizer` gave, checked by `check_solving`.
+
+    Parameters
+    ----------
+    given : None, str or dict
+        What the header says.
+
+    Returns
+    -------
+    None, str, Regularizer or NotStored
+        As an estimator takes it.
+    """
     if given is None or isinstance(given, str):
         return given
     if "class" in given:

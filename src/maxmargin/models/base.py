@@ -79,9 +79,14 @@ class ModelKind(ABC):
     ----------
     name : str
         What the header of a file calls the kind.
+    task : str
+        The task of ``maxmargin train --task`` that makes such models. The command line asks models
+        of the task "chain" for labels of tokens; of others it loads the estimator, and
+        `maxmargin.cli.tasks` knows their files.
     """
 
     name: ClassVar[str]
+    task: ClassVar[str] = "chain"
 
     @abstractmethod
     def save(self, path: Any, model: Any) -> int:
@@ -160,7 +165,6 @@ class ModelKind(ABC):
             Fitted.
         """
 
-    @abstractmethod
     def inputs(self, model: Any) -> InputFiles:
         """Say which text files hold inputs of a model.
 
@@ -179,8 +183,8 @@ class ModelKind(ABC):
         NotCompatibleError
             If no text file does.
         """
+        raise self._refused("inputs in column files")
 
-    @abstractmethod
     def labels(self, model: Any) -> list[Any]:
         """Return all labels that a model knows, by their codes.
 
@@ -193,9 +197,14 @@ class ModelKind(ABC):
         -------
         list
             The labels.
-        """
 
-    @abstractmethod
+        Raises
+        ------
+        NotCompatibleError
+            If models of this kind have none.
+        """
+        raise self._refused("labels of tokens")
+
     def predict(
         self, model: Any, data: ColumnTable | Items, threads: int = 1
     ) -> NDArray[np.int32]:
@@ -214,7 +223,13 @@ class ModelKind(ABC):
         -------
         int32 array of shape (n_tokens,)
             Codes of labels.
+
+        Raises
+        ------
+        NotCompatibleError
+            If models of this kind have none.
         """
+        raise self._refused("labels of tokens")
 
     def margins(
         self, model: Any, data: ColumnTable | Items, threads: int = 1

@@ -22,6 +22,13 @@ __all__ = ["kind_named", "kind_of", "known_kinds", "register"]
 #: What a header calls a kind -> module and class, or the kind itself once it is needed.
 _KINDS: dict[str, str | ModelKind] = {
     "tagger": "maxmargin.models.tagger:TaggerKind",
+    "classes": "maxmargin.models.structured:ClassesKind",
+    "binary": "maxmargin.models.structured:BinaryKind",
+    "regression": "maxmargin.models.structured:RegressionKind",
+    "taxonomy": "maxmargin.models.structured:TaxonomyKind",
+    "alignment": "maxmargin.models.structured:AlignmentKind",
+    "trees": "maxmargin.models.structured:TreesKind",
+    "dependencies": "maxmargin.models.structured:DependenciesKind",
 }
 
 

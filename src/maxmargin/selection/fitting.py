@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from maxmargin.memory import require_memory
 from maxmargin.metrics import TagReport
+from maxmargin.regularizers import make_regularizer
 from maxmargin.selection.encoded import Encoded
 from maxmargin.selection.validation import Validation, main_score, report_of
 from maxmargin.solvers import Certificate, SolveResult, make_solver, solve
 from maxmargin.solvers.driver import make_certificate, require_learned
 from maxmargin.solvers.ending import best_pass_reason
 from maxmargin.solvers.machine import Machine
+from maxmargin.structures.weight_layout import StructureLayout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,12 +149,13 @@ def fit(
     """
     validation = None if valid is None else Validation(chain, valid, options.threads, on_score)
     require_memory(*chain.memory_needed(options.dtype))
+    layout = StructureLayout(chain, chain.layout.size, options.dtype)
     result = solve(
         problem,
         make_solver(options.solver),
         C=C,
         dtype=options.dtype,
-        regularizer=options.regularizer,
+        regularizer=make_regularizer(options.regularizer).bound(layout),
         gap=options.gap,
         max_passes=options.max_passes,
         time_limit=options.time_limit,

@@ -6,6 +6,7 @@ from maxmargin.solvers.base import Solver
 from maxmargin.solvers.bcfw import BCFW
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.driver import SolveResult, solve
+from maxmargin.solvers.dual_coordinate import DualCoordinate
 from maxmargin.solvers.extragradient import ExtraGradient
 from maxmargin.solvers.history import History, PassRecord
 from maxmargin.solvers.interior_point import InteriorPoint
@@ -24,6 +25,7 @@ __all__ = [
     "SDM",
     "SOLVERS",
     "Certificate",
+    "DualCoordinate",
     "ExtraGradient",
     "History",
     "InteriorPoint",

@@ -8,6 +8,7 @@ from typing import Any, cast
 from maxmargin.errors import NotCompatibleError
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.bcfw import BCFW
+from maxmargin.solvers.dual_coordinate import DualCoordinate
 from maxmargin.solvers.extragradient import ExtraGradient
 from maxmargin.solvers.interior_point import InteriorPoint
 from maxmargin.solvers.lp import LP
@@ -26,6 +27,7 @@ SOLVERS: dict[str, type[Solver]] = {
         SDM,
         SAP,
         NSlack,
+        DualCoordinate,
         OneSlack,
         BCFW,
         Subgradient,

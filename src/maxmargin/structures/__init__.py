@@ -4,13 +4,25 @@ from typing import TYPE_CHECKING, Any
 
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain import Chain
+from maxmargin.structures.constraints import Constraints
 from maxmargin.structures.kernels import Kernel
+from maxmargin.structures.multiclass import Multiclass
+from maxmargin.structures.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from maxmargin.structures.check import check_structure
     from maxmargin.structures.check_report import StructureReport
 
-__all__ = ["Chain", "Kernel", "Structure", "StructureReport", "check_structure"]
+__all__ = [
+    "Chain",
+    "Constraints",
+    "Kernel",
+    "Multiclass",
+    "Structure",
+    "StructureReport",
+    "Taxonomy",
+    "check_structure",
+]
 
 
 def __getattr__(name: str) -> Any:

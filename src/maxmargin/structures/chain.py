@@ -27,6 +27,8 @@ from maxmargin.printable import quoted
 from maxmargin.structures.chain_decoding import ChainDecoding, Labelling, Weights
 from maxmargin.structures.chain_layout import ALIGNMENT, ChainLayout, ChainWeights, Floats
 from maxmargin.structures.chain_learning import EdgeMask, Encoder, learn_features, learn_labels
+from maxmargin.structures.chain_names import named_weights
+from maxmargin.structures.chain_prior import ChainPrior
 from maxmargin.structures.chain_problem import (
     kernel_memory,
     kernel_problem,
@@ -72,6 +74,8 @@ class Chain(ChainDecoding):
         `L2`, the solver one of the dual ones, and there are no pair features.
     degree, gamma, coef0, cache_mb
         Parameters of the kernel, as in `Kernel`; a `Kernel` brings its own.
+    prior : ChainPrior or None
+        A trained chain whose features and labels this one gets, besides those of its data.
 
     Attributes
     ----------
@@ -121,6 +125,7 @@ class Chain(ChainDecoding):
         gamma: float | str = "scale",
         coef0: float = 1.0,
         cache_mb: float = 200,
+        prior: ChainPrior | None = None,
     ) -> None:
         self.loss_spec = loss
         self.labels = labels
@@ -128,6 +133,7 @@ class Chain(ChainDecoding):
         self.encoder: Encoder = FeatureEncoder() if encoder is None else encoder
         self.kernel = kernel
         self.degree, self.gamma, self.coef0, self.cache_mb = degree, gamma, coef0, cache_mb
+        self.prior = prior
         self._kernel: Kernel | None = None  # its parameters as numbers, once prepared
         self._n_kernel_tokens = 0
         self.classes_: list[Any] = []
@@ -300,8 +306,19 @@ class Chain(ChainDecoding):
             coef0=self.coef0,
             cache_mb=self.cache_mb,
         )
-        labels = learn_labels(Y, self.labels, self.loss_spec, self.allowed)
+        prior, wanted = self.prior, self.labels
+        if prior is not None:
+            if kernel is not None:
+                raise NotCompatibleError(
+                    "a prior is about the weights of the features, and with a kernel there are "
+                    'none; use kernel="linear"'
+                )
+            wanted = prior.labels(Y, self.labels)
+        labels = learn_labels(Y, wanted, self.loss_spec, self.allowed)
         features = learn_features(X, self.encoder, kernel, dtype)
+        if prior is not None:
+            batch = prior.extend(features.encoder, X, features.batch)
+            features = features._replace(batch=batch)
         if features.kernel is None:  # a kernel has its own scale, and no columns with weights
             warn_if_badly_scaled(features.batch, features.encoder.feature_names)
         # From here on nothing fails: a chain is prepared as a whole or left as it was.
@@ -456,6 +473,55 @@ class Chain(ChainDecoding):
             Padded with zeros and aligned.
         """
         return self.layout.pad(self._rows(w), dtype)
+
+    def plain_vector(self, values: NDArray[Any]) -> NDArray[Any] | None:
+        """Return an array with an entry for each weight, without padding.
+
+        Parameters
+        ----------
+        values : array
+            Of ``n_features`` entries, or in the native layout of 4- or 8-byte weights.
+
+        Returns
+        -------
+        array of shape (n_features,) or None
+            None if it has another number of entries.
+        """
+        self._require_weights("an array over the weights")
+        return self.layout.plain_vector(values)
+
+    def native_vector(self, values: NDArray[Any], dtype: Any) -> NDArray[np.float64]:
+        """Return an array with an entry for each weight in the native layout.
+
+        Parameters
+        ----------
+        values : array of shape (n_features,)
+            Without padding.
+        dtype : "float32" or "float64"
+            Of the weights whose layout it gets; the result is of float64.
+
+        Returns
+        -------
+        array of shape (n_weights(dtype),)
+            Padded with zeros.
+        """
+        return self.layout.native_vector(values, dtype)
+
+    def weights_named(self, where: Any) -> NDArray[np.bool_]:
+        """Return which weights a description by names means.
+
+        Parameters
+        ----------
+        where : str, list of str or dict
+            As in `maxmargin.regularizers.Bounded`.
+
+        Returns
+        -------
+        bool array of shape (n_features,)
+            Without padding.
+        """
+        self._require_weights("a choice of weights by name")
+        return named_weights(self, where)
 
     def native_weights(self, weights: Weights) -> Weights:
         """Return the weights as native code takes them: a copy only if they are not aligned.

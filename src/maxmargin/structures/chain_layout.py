@@ -346,6 +346,44 @@ class ChainLayout:
         self.rows(result)[:] = rows
         return result
 
+    def plain_vector(self, values: NDArray[Any]) -> NDArray[Any] | None:
+        """Return an array with an entry for each weight, without padding.
+
+        Parameters
+        ----------
+        values : array
+            Of `size` entries, or in the native layout of 4- or 8-byte weights.
+
+        Returns
+        -------
+        array of shape (size,) or None
+            None if it has another number of entries.
+        """
+        sizes = (self.size, self.n_weights("float32"), self.n_weights("float64"))
+        if values.ndim != 1 or values.size not in sizes:
+            return None
+        # Layouts of the same size have rows of the same width, and are the same.
+        return np.ascontiguousarray(self.rows(values)).reshape(-1)
+
+    def native_vector(self, values: NDArray[Any], dtype: Any) -> NDArray[np.float64]:
+        """Return an array of `size` entries in the native layout.
+
+        Parameters
+        ----------
+        values : array of shape (size,)
+            Without padding.
+        dtype : "float32" or "float64"
+            Of the weights whose layout it gets; the result is of float64.
+
+        Returns
+        -------
+        array of shape (n_weights(dtype),)
+            Padded with zeros.
+        """
+        native = np.zeros(self.n_weights(dtype))
+        self.rows(native)[:] = values.reshape(self.n_rows, self.n_labels)
+        return native
+
 
 def weight_dtype(dtype: Any) -> np.dtype[Any]:
     """Return the type of weights that a name or a type stands for.

@@ -186,28 +186,29 @@ def token_weights(token_weight: Any, lengths: NDArray[np.int64]) -> NDArray[np.f
     return flat
 
 
-def sequence_weights(sample_weight: Any, n_sequences: int) -> NDArray[np.float64] | None:
-    """Return a weight for each sequence, checked."""
+def sequence_weights(
+    sample_weight: Any, n_sequences: int, what: str = "sequence"
+) -> NDArray[np.float64] | None:
+    """Return a weight for each sequence, checked; `what` an example is called in messages."""
     if sample_weight is None:
         return None
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError("sample_weight must be numbers, one for each sequence") from None
+        raise TypeError(f"sample_weight must be numbers, one for each {what}") from None
     if weights.shape != (n_sequences,):
         raise ValueError(
             f"sample_weight has the shape {weights.shape}; expected ({n_sequences},), one number "
-            "for each sequence"
+            f"for each {what}"
         )
     wrong = ~((weights >= 0) & (weights <= MAX_VALUE))
     if wrong.any():
         i = int(np.argmax(wrong))
         raise ValueError(
-            f"sample_weight of sequence {i} is {weights[i]}; expected a number from 0 to "
-            "1e12"
+            f"sample_weight of {what} {i} is {weights[i]}; expected a number from 0 to 1e12"
         )
     if not weights.any():
-        raise ValueError("sample_weight is zero for all sequences; expected one above zero")
+        raise ValueError(f"sample_weight is zero for all {what}s; expected one above zero")
     return np.ascontiguousarray(weights)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _native
 
-__all__ = ["NativeStructure", "PreparedProblem"]
+__all__ = ["NativeStructure", "PreparedProblem", "StoredStructure"]
 
 
 class PreparedProblem(NamedTuple):
@@ -94,4 +94,40 @@ class NativeStructure(Protocol):
             The native weights.
         n_jobs : int
             Number of threads.
+        """
+
+
+@runtime_checkable
+class StoredStructure(Protocol):
+    """A structure whose prepared state goes into a model file."""
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all that prediction needs besides the weights.
+
+        Returns
+        -------
+        meta : dict
+            Values that JSON can hold.
+        arrays : dict of str to ndarray
+            Integers and floats with at most 4 dimensions.
+        """
+
+    @classmethod
+    def restore(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+        """Make a prepared structure of a state that was read from a file.
+
+        Parameters
+        ----------
+        meta, arrays : dict
+            What `state` gave, or anything else: nothing of it is trusted.
+
+        Returns
+        -------
+        Structure
+            Ready to predict.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            If they do not make sense.
         """

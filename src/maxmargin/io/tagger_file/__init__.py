@@ -26,17 +26,14 @@ features than the one that was saved, and says the same.
 """
 
 
-from maxmargin.io.tagger_file.meta import NOT_KEPT, training_meta
 from maxmargin.io.tagger_file.model import KIND, TaggerModel, dense_weights
 from maxmargin.io.tagger_file.reading import load_tagger
 from maxmargin.io.tagger_file.writing import save_tagger
 
 __all__ = [
     "KIND",
-    "NOT_KEPT",
     "TaggerModel",
     "dense_weights",
     "load_tagger",
     "save_tagger",
-    "training_meta",
 ]

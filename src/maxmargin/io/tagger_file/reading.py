@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxmargin.errors import ModelFormatError
 from maxmargin.io.container import read_container
+from maxmargin.io.inconsistent import naming_file
 from maxmargin.io.meta_checks import check_meta
 from maxmargin.io.objective import LOSS_COSTS, restore_objective
 from maxmargin.io.tagger_file.encoders import FunctionNeededError, read_encoder
@@ -18,7 +17,7 @@ from maxmargin.io.tagger_file.weights import read_weights
 from maxmargin.structures.chain import Chain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -58,26 +57,12 @@ def load_tagger(
         If it cannot be read.
     """
     container = read_container(path, KIND, mmap=mmap)
-    with _naming_file(container.path):
+    with naming_file(container.path, (FunctionNeededError,)):
         return _restored(container, function)
 
 
-@contextlib.contextmanager
-def _naming_file(path: str) -> Iterator[None]:
-    """Turn all that goes wrong with what a file holds into an error that names the file."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
-        if isinstance(error, FunctionNeededError):
-            raise ValueError(f"{path}: {error}") from None
-        if isinstance(error, ModelFormatError):
-            raise
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ModelFormatError(f"{path}: the model is inconsistent: {what}") from error
-
-
 def _restored(container: Container, function: Callable[[Any], Any] | None) -> TaggerModel:
-    """Make a model of what a file holds; see `_naming_file` for what this may raise."""
+    """Make a model of what a file holds; see `naming_file` for what this may raise."""
     meta, arrays = container.meta, container.arrays
     check_meta(meta)
     sizes = read_sizes(meta, arrays)
@@ -97,7 +82,7 @@ def _restored(container: Container, function: Callable[[Any], Any] | None) -> Ta
     costs = {name: array for name, array in arrays.items() if name == LOSS_COSTS}
 
     def objective() -> dict[str, Any]:
-        with _naming_file(path):
+        with naming_file(path):
             return restore_objective(meta, chain, costs)
 
     return TaggerModel(chain, weights, meta, objective)

@@ -1,13 +1,4 @@
-"""Regularisers: what is paid for the weights, and how the weights follow from the dual.
-
-Every dual method here keeps u = C Σ α Δf; a regulariser Ω owns the link w = link(u), which is the
-gradient of its conjugate Ω*, and the value Ω(w) in the primal Ω(w) + C Σ ξ_i. A link is data
-(`maxmargin.links.Link`): a regulariser of one's own is a subclass of `Regularizer` whose property
-``link`` returns one.
-
-`L1` and `L1Ball` have no link: the dual does not say what w is. They belong to solvers that keep
-a w of their own (``maxmargin.solvers.primal``) and get a bound from `Regularizer.dual_bound`.
-"""
+"""L2, the elastic net, L1 and the ball of L1: what is paid for the size of the weights."""
 
 from __future__ import annotations
 
@@ -19,76 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.checks import check_number
-from maxmargin.errors import NotCompatibleError
 from maxmargin.links import Link
+from maxmargin.regularizers.base import Regularizer
 
-__all__ = ["L1", "L2", "ElasticNet", "L1Ball", "Regularizer", "Selected", "make_regularizer"]
-
-
-@dataclass(frozen=True)
-class Regularizer:
-    """Base of all regularisers."""
-
-    @property
-    def linked(self) -> bool:
-        """Whether the weights follow from the dual through a `link`."""
-        return type(self).link is not Regularizer.link
-
-    @property
-    def link(self) -> Link:
-        """How the weights follow from u = C Σ α Δf."""
-        raise NotCompatibleError(f"{type(self).__name__} has no native link")
-
-    def penalty(self, weights: NDArray[Any]) -> float:
-        """Return Ω(w), summed in 8-byte arithmetic.
-
-        Parameters
-        ----------
-        weights : array
-            The weights; padding is zero.
-
-        Returns
-        -------
-        float
-            What the regulariser charges for them.
-        """
-        return self.link.penalty(weights)
-
-    def dual_bound(self, u: NDArray[Any], loss: float) -> float:
-        """Return a lower bound of the primal from any multipliers.
-
-        With multipliers α, u = C Σ α Δf and loss = C Σ α l, no primal is below loss - Ω*(u). The
-        same holds of s α, the rest of each example's mass going to its truth; the best s between
-        0 and 1 is taken.
-
-        Parameters
-        ----------
-        u : array
-            C Σ α Δf.
-        loss : float
-            C Σ α l.
-
-        Returns
-        -------
-        float
-            The bound.
-        """
-        link = self.link
-        u = u.astype(np.float64, copy=False)
-
-        def slope(s: float) -> float:
-            return loss - float(link.weights(s * u) @ u)
-
-        # s loss - Ω*(s u) is concave in s, and its slope is loss - link(s u).u: bisect.
-        low, high = 0.0, 1.0
-        if slope(1.0) < 0:
-            for _ in range(60):
-                middle = 0.5 * (low + high)
-                if slope(middle) > 0:
-                    low = middle
-                else:
-                    high = middle
-        return max(-link.conjugate(0 * u), high * loss - link.conjugate(high * u))
+__all__ = ["L1", "L2", "ElasticNet", "L1Ball", "Selected"]
 
 
 @dataclass(frozen=True)
@@ -245,28 +170,3 @@ class L1Ball(Regularizer):
     def dual_bound(self, u: NDArray[Any], loss: float) -> float:
         """Return loss - radius·max|u_j|, or 0 if that is more."""
         return max(0.0, loss - self.radius * float(np.abs(u).max(initial=0)))
-
-
-def make_regularizer(regularizer: Regularizer | str | None) -> Regularizer:
-    """Turn what a user wrote into a regulariser.
-
-    Parameters
-    ----------
-    regularizer : Regularizer, "l2" or None
-        None means L2.
-
-    Returns
-    -------
-    Regularizer
-        The description.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    """
-    if regularizer is None or (isinstance(regularizer, str) and regularizer.lower() == "l2"):
-        return L2()
-    if isinstance(regularizer, Regularizer):
-        return regularizer
-    raise ValueError(f'regularizer must be None, "l2" or a Regularizer, got {regularizer!r}')

@@ -10,7 +10,7 @@ from maxmargin.io.header_values import plain_value
 if TYPE_CHECKING:
     from maxmargin.solvers.certificate import Certificate
 
-__all__ = ["NOT_KEPT", "training_meta"]
+__all__ = ["NOT_KEPT", "restore_certificate", "training_meta"]
 
 #: Parameters of an estimator that are those of one run, not of the model: a file does not say where
 #: somebody else's ``fit`` writes.
@@ -39,7 +39,7 @@ def training_meta(
     Returns
     -------
     dict
-        The meta data for `save_tagger`.
+        The meta data for the header.
     """
     from maxmargin import __version__
 
@@ -64,3 +64,29 @@ def _plain_values(given: dict[str, Any]) -> dict[str, Any]:
     """Return what a file can hold."""
     values = {name: plain_value(value) for name, value in given.items()}
     return {name: value for name, value in values.items() if value is not NotImplemented}
+
+
+def restore_certificate(figures: dict[str, Any]) -> Certificate:
+    """Return a certificate as a file has it.
+
+    Parameters
+    ----------
+    figures : dict
+        ``certificate`` of the header, checked by `maxmargin.io.meta_checks`.
+
+    Returns
+    -------
+    Certificate
+        NaN where the file does not tell.
+    """
+    from maxmargin.solvers.certificate import Certificate
+
+    primal = figures.get("primal", math.nan)
+    return Certificate(
+        primal=math.inf if primal is None else float(primal),  # of a hard margin
+        dual=float(figures.get("dual", math.nan)),
+        C=float(figures.get("C", math.nan)),
+        n_examples=figures.get("n_examples", 0),
+        approximate=figures.get("approximate", False),
+        widened=figures.get("widened"),
+    )

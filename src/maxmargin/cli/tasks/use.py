@@ -1,0 +1,130 @@
+"""``maxmargin tag`` (or ``predict``) and ``eval`` with models of every task but chains."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.cli.console import naming, say
+from maxmargin.cli.tasks.registry import task_named
+
+if TYPE_CHECKING:
+    from maxmargin.cli.tasks.base import Examples
+    from maxmargin.models.structured import StructuredKind
+
+__all__ = ["evaluate_file", "predict_file"]
+
+#: Options of ``tag`` and ``eval`` that are about tokens with labels, and what they are by default.
+CHAIN_ONLY = {
+    "nbest": None,
+    "scores": False,
+    "confusion": False,
+    "format": None,
+    "function": None,
+    "comment": None,
+}
+
+
+def _refuse_chain_options(options: argparse.Namespace, task: str) -> None:
+    for name, default in CHAIN_ONLY.items():
+        if getattr(options, name, default) != default:
+            raise ValueError(
+                f"--{name} is for models of label sequences; {options.model} is of the task {task}"
+            )
+
+
+def _read(kind: StructuredKind, options: argparse.Namespace, *, truths: bool) -> Examples:
+    """Read a file as the model says; where it says nonsense, the message names the model."""
+    from maxmargin.errors import ModelFormatError
+
+    try:
+        return task_named(kind.task).read(options.file, kind.reading(options.model), truths=truths)
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{options.model}: {error}") from None
+
+
+def predict_file(kind: StructuredKind, options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """Predict the outputs of a file and write them.
+
+    Parameters
+    ----------
+    kind : StructuredKind
+        Of the model.
+    options : argparse.Namespace
+        The arguments of ``maxmargin tag``.
+
+    Returns
+    -------
+    int
+        Exit code, 0.
+    dict
+        How much was predicted and how fast.
+    """
+    from maxmargin.io.text import open_for_writing
+
+    _refuse_chain_options(options, kind.task)
+    task = task_named(kind.task)
+    begin = time.perf_counter()
+    estimator = kind.load(options.model)
+    estimator.n_jobs = options.threads
+    loaded = time.perf_counter()
+    examples = _read(kind, options, truths=False)
+    known = time.perf_counter()
+    predicted = estimator.predict(examples.X)
+    seconds = time.perf_counter() - known
+    with naming(options.output), open_for_writing(options.output) as out:
+        task.write(out, examples, predicted)
+    return 0, {
+        "task": task.name,
+        f"n_{task.items}": len(examples),
+        "seconds_load": loaded - begin,
+        "seconds_read": known - loaded,
+        "seconds_predict": seconds,
+        "seconds": time.perf_counter() - begin,
+        f"{task.items}_per_second": len(examples) / seconds if seconds > 0 else None,
+    }
+
+
+def evaluate_file(kind: StructuredKind, options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """Predict the outputs of a file and compare them with the true ones.
+
+    Parameters
+    ----------
+    kind : StructuredKind
+        Of the model.
+    options : argparse.Namespace
+        The arguments of ``maxmargin eval``.
+
+    Returns
+    -------
+    int
+        Exit code, 0.
+    dict
+        The scores, and how fast.
+    """
+    _refuse_chain_options(options, kind.task)
+    task = task_named(kind.task)
+    begin = time.perf_counter()
+    estimator = kind.load(options.model)
+    estimator.n_jobs = options.threads
+    loaded = time.perf_counter()
+    examples = _read(kind, options, truths=True)
+    known = time.perf_counter()
+    predicted = estimator.predict(examples.X)
+    seconds = time.perf_counter() - known
+    figures = task.score_model(examples, predicted, estimator)
+    rate = len(examples) / seconds if seconds > 0 else None
+    if not options.json:
+        say(task.words(figures), needed=True)
+        if rate is not None:
+            say(f"{len(examples)} {task.items}, {rate:.0f} a second", needed=True)
+    return 0, {
+        **figures,
+        "task": task.name,
+        f"n_{task.items}": len(examples),
+        "seconds_load": loaded - begin,
+        "seconds_read": known - loaded,
+        "seconds": seconds,
+        f"{task.items}_per_second": rate,
+    }

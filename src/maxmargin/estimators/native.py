@@ -1,0 +1,216 @@
+"""`NativeEstimator`: what the estimators of native structures share, files above all.
+
+A subclass has a ``kind`` (the name of its model files), a ``structure_type``, an ``__init__`` with
+its parameters, and ``_new_structure``. It gets ``fit``, ``predict``, ``save`` and ``load``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.structural import StructuralEstimator
+from maxmargin.io.objective import NotStored
+from maxmargin.solvers.history import History
+
+__all__ = ["NativeEstimator"]
+
+
+class NativeEstimator(StructuralEstimator):
+    """What every estimator of a native structure does.
+
+    Attributes
+    ----------
+    kind : str
+        What its model files are called; also the name of the task of ``maxmargin train --task``.
+    structure_type : type
+        The structure, which writes down its state and is restored from it (`StoredStructure`).
+    """
+
+    kind: ClassVar[str]
+    structure_type: ClassVar[Any]
+
+    #: What the command line must know to read files for this model; see `maxmargin.cli.tasks`.
+    file_meta_: dict[str, Any]
+    _trained: dict[str, Any]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : sequence or matrix
+            The inputs.
+        y : sequence
+            Their true outputs.
+        sample_weight : array of shape (n_examples,), optional
+            A factor of C for each example, finite and not negative.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y or a parameter is not as it must be; the message names the example.
+        MemoryError
+            If the weights need more memory than there is.
+        """
+        return self._fit_and_note(X, y, sample_weight=sample_weight)
+
+    def _fit_and_note(self, X: Any, y: Any, **fit_params: Any) -> Self:
+        """Train, and remember with which parameters, which may be set to others later."""
+        name = type(self).__name__
+        if y is None:
+            raise ValueError(f"{name} requires y to be passed, but the target y is None")
+        trained = self.get_params(deep=False)
+        for param, value in trained.items():
+            if isinstance(value, NotStored):
+                raise NotCompatibleError(
+                    f"{param} is not known: the model was loaded from a file, which cannot hold "
+                    f"{value.name[:200]!r}; give it with set_params({param}=...) before fit"
+                )
+        self._fit(X, y, **fit_params)
+        self.__dict__.pop("file_meta_", None)
+        self._trained = trained
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return the best output of every input.
+
+        Parameters
+        ----------
+        X : sequence or matrix
+            The inputs.
+
+        Returns
+        -------
+        list
+            One output for each.
+        """
+        threads = self._threads()
+        return self.structure_.predict(X, self.weights_, threads)
+
+    # --- files ---
+
+    def save(self, path: Any) -> int:
+        """Write the model to a file, as a whole or not at all.
+
+        The file has the parameters too (C, loss, solver and regulariser with theirs, ...), so that
+        a loaded model trains as this one was trained. Of solvers, regularisers and functions that
+        are not maxmargin's own it has the names only; ``fit`` of a loaded model then asks for them.
+        ``callbacks``, ``checkpoint`` and ``resume`` are not kept.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        int
+            Its size in bytes.
+        """
+        from maxmargin.io.structure_file import StructureModel, save_structure
+        from maxmargin.io.training_meta import NOT_KEPT, training_meta
+
+        check_is_fitted(self, "weights_")
+        settings = {
+            "n_examples": self.n_examples_,
+            "passes": self.n_iter_,
+            "oracle_calls": self.history_[-1].oracle_calls if len(self.history_) else 0,
+            "converged": self.converged_,
+            "stop_reason": self.stop_reason_,
+        }
+        meta = training_meta(self.certificate_, settings, {})
+        meta["reading"] = getattr(self, "file_meta_", {})
+        params = {k: v for k, v in self._trained.items() if k not in NOT_KEPT}
+        model = StructureModel(self.structure_, self.weights_, params, meta)
+        return save_structure(path, self.kind, model)
+
+    @classmethod
+    def load(cls, path: Any, *, mmap: bool = False) -> Self:
+        """Read a model from a file that `save` or ``maxmargin train`` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        mmap : bool, default=False
+            Whether to map the file into memory and not to read it. Nobody may then change the file
+            in place while the model is in use.
+
+        Returns
+        -------
+        estimator
+            Fitted; its ``history_`` is empty. Its parameters are those of the training.
+
+        Raises
+        ------
+        ModelFormatError
+            If the file is damaged, of a newer version, or no model file of this kind.
+        """
+        from maxmargin.io.structure_file import load_structure
+        from maxmargin.io.training_meta import NOT_KEPT, restore_certificate
+
+        make: Any = cls  # whose own __init__ has a default for every parameter
+        known = make().get_params(deep=False).keys() - set(NOT_KEPT)
+        model = load_structure(path, cls.kind, cls.structure_type, known, mmap=mmap)
+        loaded: Self = make(**model.params)
+        training = model.meta.get("training", {})
+        certificate = model.meta.get("certificate", {})
+        loaded.structure_ = model.structure
+        loaded.weights_ = model.weights
+        loaded.certificate_ = restore_certificate(certificate)
+        loaded.history_ = History()
+        loaded.converged_ = bool(training.get("converged", False))
+        loaded.stop_reason_ = str(training.get("stop_reason", "unknown"))
+        loaded.n_iter_ = int(training.get("passes", 0))
+        loaded.n_examples_ = int(certificate.get("n_examples", 0))
+        loaded._trained = loaded.get_params(deep=False)
+        loaded.file_meta_ = dict(model.meta.get("reading", {}))
+        loaded._after_load()
+        return loaded
+
+    def _after_load(self) -> None:
+        """Set the attributes of a fitted model that follow from the structure."""
+
+    def text_lines(self) -> Iterator[str]:
+        """Give the lines of a text with all weights that are not zero, for ``info --text``.
+
+        Returns
+        -------
+        iterator of str
+            Lines without their ends; those that begin with ``#`` are comments.
+
+        Raises
+        ------
+        NotCompatibleError
+            If models of this kind have no such form.
+        """
+        raise NotCompatibleError(f"has no form as a text, as it is of the kind {self.kind!r}")
+
+    def describe(self, top: int = 20) -> dict[str, Any]:
+        """Say what the model holds; ``maxmargin info`` shows it.
+
+        Parameters
+        ----------
+        top : int
+            How many of the largest and of the smallest weights to list, where they have names.
+
+        Returns
+        -------
+        dict
+            Values that JSON can hold.
+        """
+        check_is_fitted(self, "weights_")
+        return {
+            "n_weights": len(self.weights_),
+            "n_nonzero": int(np.count_nonzero(self.weights_)),
+        }

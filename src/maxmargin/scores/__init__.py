@@ -1,0 +1,1 @@
+"""Scores of predicted structures, as their communities count them."""
