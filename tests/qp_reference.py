@@ -300,10 +300,15 @@ def iterates(program, precise=False, max_iterations=200):
     u = np.zeros(len(c), kind)
     s = np.full(m, max(1.0, np.abs(b).max(initial=0.0)), kind)
     z = np.full(m, max(1.0, np.abs(c).max(initial=0.0)), kind)
+    least, stalled = np.inf, 0
     for _ in range(max_iterations):
         yield u, z
         residuals = q * u + c - M.T @ z, M @ u - s - b
         mu = s @ z / m
+        # The corrector has no safeguard of its own and can go round in a cycle; plain steps along
+        # the central path lead out of it.
+        stalled = 0 if mu < 0.9 * least else stalled + 1
+        least = min(least, mu)
         try:
             with np.errstate(all="ignore"):
                 solver = system(program, s, z)
@@ -316,7 +321,7 @@ def iterates(program, precise=False, max_iterations=200):
         sigma = ((s + reach * ds) @ (z + reach * dz) / m / mu) ** 3
         du, ds, dz = _newton(solver, point, (*residuals, s * z + ds * dz - sigma * mu))
         step = 0.995 * min(_step(s, ds), _step(z, dz))
-        if step < 0.1:  # too near the walls: back to the centre first
+        if step < 0.1 or stalled > 3:  # too near the walls: back to the centre first
             du, ds, dz = _newton(solver, point, (*residuals, s * z - 0.5 * mu))
             step = 0.995 * min(_step(s, ds), _step(z, dz))
         u, s, z = u + step * du, s + step * ds, z + step * dz
