@@ -7,15 +7,16 @@ The problem is
 where -G is the concave part: of a latent structural SVM G(w) = C Σ_i max_h w·f(x_i, y_i, h) (Yu and
 Joachims, "Learning structural SVMs with latent variables", ICML 2009; (13) of the dual-coordinate
 paper is its convex step), of transductive learning the loss of the best labelling of unlabelled
-examples ((12) of the transductive paper). The concave-convex procedure (Yuille and Rangarajan 2003):
+examples ((12) of the transductive paper). The concave-convex procedure (Yuille and Rangarajan,
+2003):
 
     1  impute: a linear function that touches G at the present w,  G(w') ≥ u₀·w' + constant
     2  convex step: minimise Ω(w) - w·u₀ + C Σ max F over w
     3  repeat until the objective does not fall any more
 
-Step 2 is a training like any other: `solve` with the fixed linear term u₀ of the problem. Planes are
-relative to reference outputs that never change, so all planes and multipliers stay from one step to
-the next, and each begins where the one before it ended.
+Step 2 is a training like any other: `solve` with the fixed linear term u₀ of the problem. Planes
+are relative to reference outputs that never change, so all planes and multipliers stay from one
+step to the next, and each begins where the one before it ended.
 
 **The objective never rises.** With P_k the convex objective under the k-th imputation, constant
 included, J(w) ≤ P_k(w) everywhere and J(w_{k-1}) = P_k(w_{k-1}). A step whose certificate has the
@@ -25,9 +26,10 @@ where the gap asked for is reached and it is still above, w_{k-1} is kept and th
 the objectives in the history never rise. Where P_k(w_k) > J(w_{k-1}) + g_k, or where an imputation
 lies below the one before it, a maximum was missed: an `ObjectiveRoseError` says so.
 
-**Coarse first.** Early imputations are soon replaced, so the first convex step is solved to a gap of
-`COARSE` only, and later ones to a share `FOLLOWS` of the relative decrease of the last iteration;
-the gap asked for is required of the last. So all steps together cost little more than one training.
+**Coarse first.** Early imputations are soon replaced, so the first convex step is solved to a gap
+of `COARSE` only, and later ones to a share `FOLLOWS` of the relative decrease of the last
+iteration; the gap asked for is required of the last. So all steps together cost little more than
+one training.
 
 Nothing here knows what is imputed: see `maxmargin.solvers.outer.ConcavePart`.
 """
@@ -40,7 +42,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +58,7 @@ from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.checkpoint import Beside, load_beside
 from maxmargin.solvers.driver import SolveResult, solve
 from maxmargin.solvers.ending import INTERRUPTED
-from maxmargin.solvers.history import History, PassRecord
+from maxmargin.solvers.history import History, PassRecord, continued
 from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.observers import Callback, PassObserver
 from maxmargin.solvers.outer import Accepted, ConcavePart, Imputation, OuterHistory, OuterRecord
@@ -131,13 +133,7 @@ class _Passes(PassObserver):
         """Return a record of the present step with the numbers of the whole run."""
         if self.before == 0:
             return record
-        last = self.records[self.before - 1]
-        return replace(
-            record,
-            n_pass=self.before + record.n_pass,
-            seconds=last.seconds + record.seconds,
-            oracle_calls=last.oracle_calls + record.oracle_calls,
-        )
+        return continued(self.records[self.before - 1], record)
 
 
 @dataclass
@@ -491,5 +487,7 @@ def _restored(
         if (best is None) != (len(outer) == 0):
             raise ValueError("its outer iterations and its weights do not go together")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ModelFormatError(f"{name}: the state of the outer loop is damaged: {error}") from error
+        raise ModelFormatError(
+            f"{name}: the state of the outer loop is damaged: {error}"
+        ) from error
     return loop, outer, records, best
