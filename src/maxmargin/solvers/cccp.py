@@ -159,6 +159,7 @@ def cccp(
     regularizer: Regularizer | str | None = None,
     gap: float = 0.01,
     tol: float = 1e-3,
+    coarse: float = COARSE,
     max_outer: int = 100,
     max_passes: int | None = None,
     time_limit: float | None = None,
@@ -194,6 +195,9 @@ def cccp(
     tol : float
         The procedure ends when the objective falls by no more than this share of it in an outer
         iteration whose convex step has the gap asked for, or when nothing is imputed anew.
+    coarse : float
+        Gap of the first convex step, if it is more than ``gap``; 0: all steps are solved to
+        ``gap``.
     max_outer : int
         Most outer iterations.
     max_passes : int or None
@@ -237,20 +241,21 @@ def cccp(
     """
     gap = check_number("gap", gap, least=0.0)
     tol = check_number("tol", tol, least=0.0)
+    coarse = check_number("coarse", coarse, least=0.0)
     max_outer = check_whole("max_outer", max_outer, 1)
     if time_limit is not None:
         time_limit = check_number("time_limit", time_limit, above=0.0)
     check_linear_term(solver, problem)
     before = problem.linear_term
-    loop = _Loop(seed=_seed(random_state), asked=max(gap, COARSE))
+    loop = _Loop(seed=_seed(random_state), asked=max(gap, coarse))
     outer, passes = OuterHistory(), _Passes(list(callbacks or ()), [])
     best: Accepted | None = None
     imputed = Imputation(None) if start is None else start
     going_on = resume and checkpoint is not None and Path(checkpoint).exists()
     if going_on:
         assert checkpoint is not None
-        loop, outer, passes.records, best = _restored(checkpoint, loop)
-        if best is not None:
+        loop, outer, passes.records, best, imputed = _restored(checkpoint, loop)
+        if best is not None:  # what imputes must know what was imputed last
             imputed = concave.impute(best.weights, n_jobs)
     machine, reason, result = engine, "", None
     converged = False
@@ -280,7 +285,7 @@ def cccp(
                 checkpoint=checkpoint,
                 checkpoint_seconds=checkpoint_seconds,
                 resume=going_on,
-                beside=_beside(loop, outer, passes.records, best) if checkpoint else None,
+                beside=_beside(loop, outer, passes.records, best, imputed) if checkpoint else None,
                 engine=machine,
                 warn=False,
             )
@@ -293,12 +298,15 @@ def cccp(
             old = _product(result.weights, machine)
             rounding = _rounding(result, machine, old)
             ended = _ended(result, passes, loop, time_limit, time.perf_counter() - began)
+            # A step that stopped at a limit of its own has a certificate all the same: as long as
+            # the objective falls, the procedure goes on.
+            limit = "" if result.converged else f"in a convex step: {result.stop_reason}"
             if bound > loop.objective:
                 _check_rise(bound - loop.objective, primal - dual, rounding, result.certificate)
                 loop.seconds += time.perf_counter() - began
-                if ended or loop.asked <= gap:
-                    reason = ended or "no convex step within the gap lowers the objective"
-                    converged = not ended
+                if ended or limit or loop.asked <= gap:
+                    reason = ended or limit or "no convex step within the gap lowers the objective"
+                    converged = not (ended or limit)
                     break
                 loop.asked = max(gap, loop.asked / FINER)
                 continue
@@ -343,15 +351,16 @@ def cccp(
                 reason = reason or f"max_outer = {max_outer}"
                 converged = settled and result.certificate.gap <= gap
                 break
-            if settled and result.certificate.gap <= gap:
-                converged = True
+            if settled and (limit or result.certificate.gap <= gap):
+                converged = result.certificate.gap <= gap
                 reason = (
                     "nothing is imputed anew"
                     if new.changed == 0
                     else f"the objective fell by {100 * share:.2g} % only"
                 )
+                reason += "" if converged else f"; {limit}"
                 break
-            follows = gap if settled else min(loop.asked, FOLLOWS * share)
+            follows = gap if settled else min(loop.asked, coarse, FOLLOWS * share)
             loop.asked = max(gap, follows)
             imputed = new
     finally:
@@ -419,8 +428,6 @@ def _ended(
         return "stopped by a callback"
     if time_limit is not None and loop.seconds + seconds >= time_limit:
         return f"time_limit = {time_limit:g} s"
-    if not result.converged:
-        return f"a convex step ended before its gap of {loop.asked:.2g}: {result.stop_reason}"
     return ""
 
 
@@ -449,7 +456,11 @@ def _warn(reason: str, best: Accepted, gap: float) -> None:
 
 
 def _beside(
-    loop: _Loop, outer: OuterHistory, records: list[PassRecord], best: Accepted | None
+    loop: _Loop,
+    outer: OuterHistory,
+    records: list[PassRecord],
+    best: Accepted | None,
+    imputed: Imputation,
 ) -> Beside:
     """Return what a checkpoint must hold around the convex step that is about to begin."""
     values = {
@@ -457,13 +468,17 @@ def _beside(
         "outer": outer.to_dicts(),
         "history": History(records).to_dicts(),
         "certificate": None if best is None else asdict(best.certificate),
+        "constant": imputed.constant,
     }
-    return Beside(values, {} if best is None else {"weights": best.weights})
+    arrays = {} if best is None else {"weights": best.weights}
+    if best is None and imputed.linear_term is not None:
+        arrays["start"] = imputed.linear_term
+    return Beside(values, arrays)
 
 
 def _restored(
     path: str | os.PathLike[str], first: _Loop
-) -> tuple[_Loop, OuterHistory, list[PassRecord], Accepted | None]:
+) -> tuple[_Loop, OuterHistory, list[PassRecord], Accepted | None, Imputation]:
     """Undo `_beside`."""
     name = os.fspath(path)
     beside = load_beside(path)
@@ -486,8 +501,13 @@ def _restored(
             best = Accepted(weights, certificate, float(loop.objective))
         if (best is None) != (len(outer) == 0):
             raise ValueError("its outer iterations and its weights do not go together")
+        constant, term = beside.values["constant"], beside.arrays.get("start")
+        check_stored("constant", constant, 0.0)
+        if term is not None and (term.dtype != np.float64 or term.ndim != 1):
+            raise ValueError("the linear term is no array of numbers")
+        imputed = Imputation(term, float(constant))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFormatError(
             f"{name}: the state of the outer loop is damaged: {error}"
         ) from error
-    return loop, outer, records, best
+    return loop, outer, records, best, imputed

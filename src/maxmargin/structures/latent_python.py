@@ -342,9 +342,9 @@ class PythonImputer:
                         f"whose score is {-gain:.6g} below that of the one that it returned "
                         "before: it does not find the maximum"
                     )
-                if gain > 0:  # of equals the old one stays, so that imputing comes to an end
-                    self.outputs[i], self._features[i] = z, features
-                    changed += 1
+                # (Of equals the new one is taken: what is imputed shall follow from w alone.)
+                self.outputs[i], self._features[i] = z, features
+                changed += 1
             values[i] = self._features[i].dot(w) - self._adapter.truth_features(i).dot(w)
         return values, changed
 
@@ -367,8 +367,8 @@ class PythonImputer:
         factors = self._adapter.example_weight
         for i, features in enumerate(self._features):
             factor = C if factors is None else C * factors[i]
+            # (Also where the reference is imputed: rounding must not depend on what was before.)
             reference = self._adapter.truth_features(i)
-            if features is not reference and factor > 0:
-                np.add.at(u, features.indices, factor * features.values)
-                np.subtract.at(u, reference.indices, factor * reference.values)
+            np.add.at(u, features.indices, factor * features.values)
+            np.subtract.at(u, reference.indices, factor * reference.values)
         return u
