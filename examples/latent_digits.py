@@ -33,14 +33,17 @@ class ShiftedDigits:
 
     @property
     def n_features(self) -> int:
+        """Number of weights: a picture of each digit, and a bias."""
         return self.n_classes * (SIDE * SIDE + 1)
 
     def joint_feature(self, x: NDArray[np.float64], z: tuple[int, int]) -> tuple[object, object]:
+        """Return the window at the place, in the columns of the digit."""
         digit, place = z
         n = x.shape[1]
         return np.arange(digit * n, (digit + 1) * n), x[place]
 
     def loss(self, y: int, z: tuple[int, int]) -> float:
+        """Return 1 for a wrong digit; places cost nothing."""
         return float(y != z[0])
 
     def argmax(
@@ -50,6 +53,7 @@ class ShiftedDigits:
         truth: int | None = None,
         given: int | None = None,
     ) -> tuple[int, int]:
+        """Return the best digit and place; of a given digit, the best place."""
         scores = w.reshape(self.n_classes, -1) @ x.T  # [digit][place]
         if given is not None:
             return given, int(scores[given].argmax())

@@ -13,6 +13,7 @@ development words.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
@@ -34,7 +35,7 @@ def read_words(path: Path) -> tuple[list[Any], list[list[str]], np.ndarray[Any, 
         cuts = np.flatnonzero(np.diff(stored["word_id"])) + 1
         folds = stored["fold"][np.concatenate([[0], cuts])]
     bounds = [0, *cuts.tolist(), len(letters)]
-    words = [letters[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    words = [letters[a:b] for a, b in itertools.pairwise(bounds)]
     return np.split(pixels, cuts), words, folds
 
 

@@ -134,7 +134,12 @@ def test_the_objective_never_rises_and_its_end_is_a_fixed_point(seed, kind):
 
 @pytest.mark.parametrize(
     "solver",
-    [NSlack(epsilon=1e-9), BCFW(average=False, cached_passes=20), DualCoordinate(), InteriorPoint()],
+    [
+        NSlack(epsilon=1e-9),
+        BCFW(average=False, cached_passes=20),
+        DualCoordinate(),
+        InteriorPoint(),
+    ],
     ids=lambda solver: solver.name,
 )
 def test_any_dual_solver_makes_the_steps(solver):
@@ -214,8 +219,10 @@ def test_smoothing_is_a_convex_function_that_is_touched():
     def value(v):
         return C * np.mean(
             [
-                sum((e.features @ (v + noise))[e.loss == 0].max() for e in case.examples)
-                - sum(e.features[k] @ (v + noise) for e, k in zip(case.examples, start, strict=True))
+                sum(
+                    (e.features @ (v + noise))[e.loss == 0].max() - e.features[k] @ (v + noise)
+                    for e, k in zip(case.examples, start, strict=True)
+                )
                 for noise in smoothed.noise
             ]
         )
@@ -313,7 +320,7 @@ def test_max_outer_warns():
 
 def test_a_callback_of_passes_ends_it_and_counts_go_on():
     case, seen = Example(1), []
-    case.run(callbacks=[lambda record: seen.append(record)])
+    case.run(callbacks=[seen.append])
     assert [record.n_pass for record in seen] == list(range(1, len(seen) + 1))
     assert (np.diff([record.seconds for record in seen]) >= 0).all()
     few = []

@@ -173,7 +173,8 @@ class LatentStructuralSVM(LatentEstimator):
         rising; the last stage is the plain procedure.
     self_paced : bool
         Whether examples enter by their ease: the first stages train on the examples with the
-        smallest slacks, in growing shares (Kumar, Packer and Koller, NIPS 2010). While a stage has
+        smallest slacks (of each class, where examples have one), in growing shares (Kumar, Packer
+        and Koller, NIPS 2010). While a stage has
         some examples only, the objective of all may rise; the last stage is the plain procedure on
         all of them.
     solver : str or Solver

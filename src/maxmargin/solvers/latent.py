@@ -14,6 +14,8 @@ plain procedure on the whole objective, with its guarantee (the objective never 
   NIPS 2010): examples enter by their ease. A stage trains on the share of examples with the
   smallest slacks under the present weights; the share grows, and the last stage has all. (The paper
   chooses by a threshold 1/K on the slack, which it raises; a share is the same choice by rank.)
+  Where examples have classes, the share is taken of each: else the class that is easy at first
+  would be the only one, and stay so.
 - *Several starts*: the procedure from several references; the result with the lowest objective.
 """
 
@@ -229,11 +231,15 @@ class _Stages:
         slacks = engine.slacks(self.options["n_jobs"])
         self.part.impute(copy_weights(engine), self.options["n_jobs"])
         # The latent slack: what is short of the best completion, not of the reference.
-        slacks = np.where(self.base > 0, slacks - self.part.values, np.inf)
-        n = max(1, math.ceil(share * np.count_nonzero(self.base)))
+        slacks = slacks - self.part.values
+        groups = self.training.groups
+        groups = np.zeros(len(slacks), np.intp) if groups is None else groups
         factors[:] = 0.0
-        easiest = np.argsort(slacks, kind="stable")[:n]
-        factors[easiest] = self.base[easiest]
+        for group in np.unique(groups):
+            members = np.flatnonzero((groups == group) & (self.base > 0))
+            order = members[np.argsort(slacks[members], kind="stable")]
+            easiest = order[: math.ceil(share * len(members))]
+            factors[easiest] = self.base[easiest]
         engine.rescale(engine.C)  # u is linear in the weights of the examples
 
     def stage(self, name: str, concave: ConcavePart, max_outer: int) -> None:

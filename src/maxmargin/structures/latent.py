@@ -64,12 +64,15 @@ class LatentTraining(NamedTuple):
     factors : ndarray
         The weights of the examples, as native code sees them: a change here is one of the
         problem.
+    groups : ndarray of int or None
+        The class of each example, where it has one: a part of the examples shall have all classes.
     """
 
     prepared: PreparedProblem
     imputer: Imputer
     dtype: str
     factors: NDArray[np.float64]
+    groups: NDArray[Any] | None = None
 
 
 class Latent:
@@ -289,7 +292,8 @@ class _States:
             X, Y, start=how.start, rng=how.rng, dtype=how.dtype, sample_weight=how.factors
         )
         self.inner = self.labels.inner
-        return _native_training(self.inner, prepared, how)
+        training = _native_training(self.inner, prepared, how)
+        return training._replace(groups=self.labels.groups_)
 
     def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]:
         return self.labels.complete(X, weights, n_jobs, given)

@@ -68,6 +68,7 @@ class LabelStates:
         self.classes_: list[Any] = []
         self.first_: NDArray[np.intp] = np.empty(0, np.intp)  # first pair of each class
         self.pairs_: list[tuple[Any, int]] = []
+        self.groups_: NDArray[np.intp] | None = None  # classes of the training examples
         self.cost_: NDArray[np.float64] = np.empty((0, 0))  # of labels, in the order of classes_
         self.inner: Any = None
 
@@ -116,6 +117,7 @@ class LabelStates:
             (c, k) for c, n in zip(labels.classes, counts, strict=True) for k in range(n)
         ]
         self.inner = self._expanded(labels, group)
+        self.groups_ = labels.codes if labels.lengths is None else None
         pairs = first[labels.codes] + chosen
         prepared: PreparedProblem = self.inner.prepare_problem(
             X, _divided(pairs, labels.lengths), sample_weight=sample_weight, dtype=dtype

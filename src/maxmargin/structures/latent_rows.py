@@ -109,6 +109,7 @@ class LatentRows:
             The problem, and what imputes.
         """
         check_choice("start", start, ("first", "random"))
+        rows, counts = self._rows(X, None)
         codes, classes = encode_classes(y)
         if len(classes) != 2:
             shown = ", ".join(map(repr, classes[:5]))
@@ -116,7 +117,6 @@ class LatentRows:
                 f"y has {len(classes)} classes ({shown}); expected two: a latent SVM tells one "
                 "class from another"
             )
-        rows, counts = self._rows(X, None)
         if len(counts) != len(codes):
             raise ValueError(
                 f"X has {len(counts)} examples and y has {len(codes)} labels; expected as many"
@@ -135,7 +135,7 @@ class LatentRows:
             self.n_features * (2 * kind.itemsize + 8),
         )
         prepared = PreparedProblem(problem, {**parts, "n_weights": self.n_features})
-        return LatentTraining(prepared, _native.Imputer(problem), kind.name, factors)
+        return LatentTraining(prepared, _native.Imputer(problem), kind.name, factors, codes)
 
     def _rows(self, X: Any, n_columns: int | None) -> tuple[Any, NDArray[np.int64]]:
         """Return the rows of all examples as one sparse matrix with the bias, and how many."""
