@@ -366,6 +366,10 @@ def cccp(
     finally:
         problem.linear_term = before
     assert result is not None
+    # The machine goes back to the linear term of its last step: w is then what that step found.
+    problem.linear_term = imputed.linear_term
+    machine.take_linear_term()  # type: ignore[union-attr]
+    problem.linear_term = before
     if best is None:  # ended within the first convex step, before anything was imputed
         best = Accepted(result.weights, result.certificate, math.nan)
     if warn and not converged and reason != INTERRUPTED:

@@ -271,8 +271,10 @@ class _Stages:
         spent = sum(r.outer[-1].seconds for r in self.results if len(r.outer))
         left = None if self.time_limit is None else max(self.time_limit - spent, 1e-3)
         start = None
-        if engine is not None:
-            start = concave.impute(copy_weights(engine), self.options["n_jobs"])
+        if self.results:
+            # At the weights that were found, not at those of the engine: other examples may have
+            # come in since, with multipliers of an earlier time.
+            start = concave.impute(self.results[-1].weights, self.options["n_jobs"])
         all_options = {**self.options, **options}
         self.results.append(
             cccp(
