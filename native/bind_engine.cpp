@@ -122,6 +122,12 @@ class EngineHandle final : public Owned {
   nb::object block_gaps() const {
     return to_numpy(std::visit([](const auto& e) { return e->blocks().gaps(); }, engine_));
   }
+  // The slack of each example at the present w: max over y of F_i(y).
+  nb::object slacks(int threads) {
+    const bool looked = run(std::nullopt, [&](auto& engine) { return engine.look(threads, Slack::kLinear); });
+    require(looked, "the pass over the examples was cut short");
+    return to_numpy(std::visit([](auto& e) { return std::vector<double>(e->blocks().slacks()); }, engine_));
+  }
   // All planes with their multipliers: examples, losses, α, and Δf as sparse rows.
   nb::tuple planes() {
     return std::visit([&](auto& e) {
@@ -620,6 +626,7 @@ void bind_engine(nb::module_& m) {
       .def("forget_average", &EngineHandle::forget_average)
       .property("unbounded", &EngineHandle::unbounded)
       .def("block_gaps", &EngineHandle::block_gaps)
+      .def("slacks", &EngineHandle::slacks, "threads"_a = 1)
       .def("planes", &EngineHandle::planes)
       .property("oracle_error_bound", &EngineHandle::unsure)
       .property("missed", &EngineHandle::missed)

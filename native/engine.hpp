@@ -402,6 +402,7 @@ class Engine {
     wanted_.assign(n, 0);
     for (std::size_t i = 0; i < n; ++i) {
       if (i + kAhead < n && !blocks[i + kAhead].empty()) prefetch_range(blocks[i + kAhead].data(), sizeof(Part<T>));
+      if (structure_.example_weight(i) == 0.0) continue;  // it may have planes of a time when it had a weight
       for (const Part<T>& part : blocks[i]) wanted_[i] |= wanted(part);
     }
     queue_.clear();

@@ -14,6 +14,7 @@ void bind_engine(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
 void bind_grammar(nanobind::module_& m);
 void bind_items(nanobind::module_& m);
+void bind_impute(nanobind::module_& m);
 void bind_planes(nanobind::module_& m);
 void bind_kernel(nanobind::module_& m);
 void bind_primal(nanobind::module_& m);
@@ -44,6 +45,7 @@ NB_MODULE(_native, m) {
   mm::bind_features(m);
   mm::bind_grammar(m);
   mm::bind_items(m);
+  mm::bind_impute(m);
   mm::bind_planes(m);
   mm::bind_kernel(m);
   mm::bind_primal(m);

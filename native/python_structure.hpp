@@ -99,11 +99,17 @@ class PythonStructure final : public SparsePlanes<double> {
     }
     grades_offered_ = nb::cast<bool>(nb::getattr(problem_, "offers_grades", nb::bool_(false)));
     listings_kept_ = nb::hasattr(problem_, "kept_listing");
+    const nb::object factors = nb::getattr(problem_, "example_weight", nb::none());
+    if (!factors.is_none() && (!nb::try_cast(factors, example_weight_, false) || example_weight_.shape(0) != n_examples_)) {
+      throw BadInput("the weights of the examples must be one 8-byte number for each");
+    }
     argmax_too_ = nb::cast<bool>(nb::getattr(problem_, "offers_argmax_too", nb::bool_(false)));
   }
 
   std::size_t n_examples() const override { return n_examples_; }
   std::size_t n_weights() const override { return n_weights_; }
+  // The array stays Python's, which may change it between two passes.
+  double example_weight(std::size_t i) const override { return example_weight_.is_valid() ? example_weight_.data()[i] : 1.0; }
   bool thread_safe() const override { return false; }
   bool exact_oracle() const override { return false; }
   double rounding(std::size_t, CodeView code, const double* w) const override {
@@ -232,6 +238,7 @@ class PythonStructure final : public SparsePlanes<double> {
   static constexpr double kValueTolerance = 1e-6;  // as VALUE_TOLERANCE of the Python side
 
   nb::object problem_, oracle_;
+  nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu> example_weight_;  // invalid: ones
   std::size_t n_examples_, n_weights_;
   bool grades_offered_ = false, listings_kept_ = false, argmax_too_ = false;
 };

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ModelFormatError,
         NotCompatibleError,
         NotSeparableError,
+        ObjectiveRoseError,
         ScalingWarning,
         StructureError,
     )
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from maxmargin.estimators.classes import MulticlassSVM
     from maxmargin.estimators.dependency import DependencyParser
     from maxmargin.estimators.files import load
+    from maxmargin.estimators.latent import LatentStructuralSVM
+    from maxmargin.estimators.latent_svm import LatentSVM
     from maxmargin.estimators.linear import SVR, BinarySVM
     from maxmargin.estimators.parser import Parser
     from maxmargin.estimators.taxonomy import TaxonomySVM
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from maxmargin.structures.constraints import Constraints
     from maxmargin.structures.dependency import DependencyTree
     from maxmargin.structures.grammar import Grammar
+    from maxmargin.structures.latent import Latent
     from maxmargin.structures.multiclass import Multiclass
     from maxmargin.structures.taxonomy import Taxonomy
     from maxmargin.trees import Tree
@@ -98,6 +102,9 @@ __all__ = [
     "InteriorPoint",
     "Kernel",
     "L1Ball",
+    "Latent",
+    "LatentSVM",
+    "LatentStructuralSVM",
     "MaxMarginError",
     "ModelFormatError",
     "Multiclass",
@@ -106,6 +113,7 @@ __all__ = [
     "Nonnegative",
     "NotCompatibleError",
     "NotSeparableError",
+    "ObjectiveRoseError",
     "OneSlack",
     "Parser",
     "ScalingWarning",
@@ -142,6 +150,7 @@ _HOMES = {
         "ModelFormatError",
         "NotCompatibleError",
         "NotSeparableError",
+        "ObjectiveRoseError",
         "ScalingWarning",
         "StructureError",
     ),
@@ -149,6 +158,8 @@ _HOMES = {
     "estimators.aligner": ("Aligner",),
     "estimators.classes": ("MulticlassSVM",),
     "estimators.dependency": ("DependencyParser",),
+    "estimators.latent": ("LatentStructuralSVM",),
+    "estimators.latent_svm": ("LatentSVM",),
     "estimators.linear": ("SVR", "BinarySVM"),
     "estimators.files": ("load",),
     "estimators.parser": ("Parser",),
@@ -186,6 +197,7 @@ _HOMES = {
     "structures.constraints": ("Constraints",),
     "structures.dependency": ("DependencyTree",),
     "structures.grammar": ("Grammar",),
+    "structures.latent": ("Latent",),
     "structures.multiclass": ("Multiclass",),
     "structures.taxonomy": ("Taxonomy",),
     "trees": ("Tree",),

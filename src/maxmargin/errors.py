@@ -19,6 +19,7 @@ __all__ = [
     "ModelFormatError",
     "NotCompatibleError",
     "NothingLearnedError",
+    "ObjectiveRoseError",
     "ScalingWarning",
     "StructureError",
 ]
@@ -91,6 +92,14 @@ class NothingLearnedError(MaxMarginError, ValueError):
 
 class NotCompatibleError(MaxMarginError, ValueError):
     """Two pieces do not fit together, for example a solver and a structure or a regulariser."""
+
+
+class ObjectiveRoseError(MaxMarginError, RuntimeError):
+    """The objective of a concave-convex procedure rose by more than its tolerance explains.
+
+    Either an imputed output was not the best one (``argmax(x, w, given=y)`` of a structure does not
+    find the maximum), or the oracle missed an output.
+    """
 
 
 class CheckpointWarning(UserWarning):

@@ -33,7 +33,7 @@ from maxmargin.structures.base import Structure
 from maxmargin.structures.duck import as_structure, describe_exception, structure_name
 from maxmargin.structures.native import NativeStructure, PreparedProblem
 
-__all__ = ["StructuralEstimator", "StructuralSVM"]
+__all__ = ["StructuralEstimator", "StructuralSVM", "sum_weight"]
 
 
 class _WarmStart(NamedTuple):
@@ -147,7 +147,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             result = solve(
                 problem,
                 solver,
-                C=_scaled(self.C, self.C_scale, problem.n_examples),
+                C=sum_weight(self.C, self.C_scale, problem.n_examples),
                 dtype=dtype,
                 regularizer=regularizer,
                 gap=wanted.gap,
@@ -549,7 +549,7 @@ def _not_empty(examples: list[Any]) -> list[Any]:
     return examples
 
 
-def _scaled(C: Any, scale: Any, n_examples: int) -> Any:
+def sum_weight(C: Any, scale: Any, n_examples: int) -> Any:
     """Return the C of the sum over examples; what is wrong with C itself is the solver's to say."""
     if scale == "sum":
         return C

@@ -28,6 +28,7 @@ _KINDS: dict[str, str | ModelKind] = {
     "taxonomy": "maxmargin.models.structured:TaxonomyKind",
     "alignment": "maxmargin.models.structured:AlignmentKind",
     "trees": "maxmargin.models.structured:TreesKind",
+    "latent": "maxmargin.models.structured:LatentKind",
     "dependencies": "maxmargin.models.structured:DependenciesKind",
 }
 

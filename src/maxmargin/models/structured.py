@@ -24,6 +24,7 @@ __all__ = [
     "BinaryKind",
     "ClassesKind",
     "DependenciesKind",
+    "LatentKind",
     "RegressionKind",
     "TaxonomyKind",
     "TreesKind",
@@ -155,6 +156,13 @@ class TreesKind(StructuredKind):
 
     name = task = "trees"
     estimator = "maxmargin.estimators.parser:Parser"
+
+
+class LatentKind(StructuredKind):
+    """`LatentSVM`."""
+
+    name = task = "latent"
+    estimator = "maxmargin.estimators.latent_svm:LatentSVM"
 
 
 class DependenciesKind(StructuredKind):

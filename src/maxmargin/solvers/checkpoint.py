@@ -15,7 +15,7 @@ import os
 import stat
 import zipfile
 from dataclasses import asdict
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +26,37 @@ from maxmargin.memory import require_memory
 from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.state import RunState
 
-__all__ = ["load_checkpoint", "save_checkpoint"]
+__all__ = ["Beside", "load_beside", "load_checkpoint", "save_checkpoint"]
 
 FORMAT = "maxmargin checkpoint"
 VERSION = 1
 #: Bytes of the JSON text, at most: some hundred for each pass.
 MAX_ABOUT = 256 << 20
-_ENGINE = "engine_"
+_ENGINE, _BESIDE = "engine_", "beside_"
 _ZIP = b"PK\x03\x04"
 
 
+class Beside(NamedTuple):
+    """What a loop around the driver keeps in the checkpoints of its present run.
+
+    Attributes
+    ----------
+    values : dict
+        Plain values that JSON can hold.
+    arrays : dict of str to ndarray
+        Arrays of numbers.
+    """
+
+    values: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
 def save_checkpoint(
-    path: str | os.PathLike[str], machine: Machine, run: RunState, identity: dict[str, Any]
+    path: str | os.PathLike[str],
+    machine: Machine,
+    run: RunState,
+    identity: dict[str, Any],
+    beside: Beside | None = None,
 ) -> None:
     """Write a checkpoint.
 
@@ -51,12 +70,16 @@ def save_checkpoint(
         The driver's and solver's state.
     identity : dict
         What the run solves (sizes, C, solver); a resumed run must have the same.
+    beside : Beside or None
+        What a loop around the driver keeps there.
     """
-    text = json.dumps(
-        {"format": FORMAT, "version": VERSION, "identity": identity, "run": asdict(run)},
-        default=lambda value: value.tolist(),  # arrays and numbers of random generators
-    )
+    about = {"format": FORMAT, "version": VERSION, "identity": identity, "run": asdict(run)}
     arrays = {f"{_ENGINE}{name}": array for name, array in machine.state().items()}
+    if beside is not None:
+        about["beside"] = beside.values
+        arrays |= {f"{_BESIDE}{name}": array for name, array in beside.arrays.items()}
+    # (Arrays and numbers of random generators are written as lists.)
+    text = json.dumps(about, default=lambda value: value.tolist())
     with replacing(path) as file:
         np.savez(file, about=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
 
@@ -88,25 +111,12 @@ def load_checkpoint(
         If it is not a checkpoint, damaged, or of another problem.
     """
     name = os.fspath(path)
+    about, arrays = _read(path, name, _ENGINE)
     try:
-        stored = _read_members(path, name)
-        about = json.loads(bytes(stored.pop("about")).decode())
-        arrays = {key.removeprefix(_ENGINE): array for key, array in stored.items()}
-        if about["format"] != FORMAT:
-            raise ModelFormatError(f"{name} is not a maxmargin checkpoint")
-        if about["version"] != VERSION:
-            raise ModelFormatError(
-                f"{name} is a checkpoint of version {about['version']}; "
-                f"this maxmargin reads version {VERSION}"
-            )
         run = RunState(**about["run"])
         saved = dict(about["identity"])
-    except (FileNotFoundError, PermissionError, ModelFormatError, MemoryError):
-        raise
-    except Exception as error:  # zipfile and numpy raise many kinds for a damaged file
-        raise ModelFormatError(
-            f"{name} is not a readable checkpoint: {_cut(str(error), 200)}"
-        ) from error
+    except Exception as error:
+        raise _unreadable(name, error) from error
     for key, wanted in identity.items():
         found = saved.get(key)
         if found != wanted:
@@ -123,6 +133,62 @@ def load_checkpoint(
     except ValueError as error:
         raise ModelFormatError(f"{name}: {error}") from error
     return run
+
+
+def load_beside(path: str | os.PathLike[str]) -> Beside | None:
+    """Read what a loop around the driver kept in a checkpoint.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    Beside or None
+        None: the checkpoint is of a run without such a loop.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ModelFormatError
+        If it is not a checkpoint, or damaged.
+    """
+    name = os.fspath(path)
+    about, arrays = _read(path, name, _BESIDE)
+    values = about.get("beside")
+    if values is None:
+        return None
+    if not isinstance(values, dict):
+        raise ModelFormatError(f"{name}: the state of the outer loop is damaged")
+    return Beside(values, arrays)
+
+
+def _read(
+    path: str | os.PathLike[str], name: str, prefix: str
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read the text of a checkpoint and the arrays whose names begin with `prefix`."""
+    try:
+        stored = _read_members(path, name)
+        about = json.loads(bytes(stored.pop("about")).decode())
+        if about["format"] != FORMAT:
+            raise ModelFormatError(f"{name} is not a maxmargin checkpoint")
+        if about["version"] != VERSION:
+            raise ModelFormatError(
+                f"{name} is a checkpoint of version {about['version']}; "
+                f"this maxmargin reads version {VERSION}"
+            )
+    except (FileNotFoundError, PermissionError, ModelFormatError, MemoryError):
+        raise
+    except Exception as error:  # zipfile and numpy raise many kinds for a damaged file
+        raise _unreadable(name, error) from error
+    wanted = {key: array for key, array in stored.items() if key.startswith(prefix)}
+    return about, {key.removeprefix(prefix): array for key, array in wanted.items()}
+
+
+def _unreadable(name: str, error: Exception) -> ModelFormatError:
+    return ModelFormatError(f"{name} is not a readable checkpoint: {_cut(str(error), 200)}")
 
 
 def _check_widened(run: RunState, name: str) -> None:
@@ -153,7 +219,10 @@ def _read_members(path: str | os.PathLike[str], name: str) -> dict[str, NDArray[
                 member
                 for member in archive.infolist()
                 if member.filename == "about.npy"
-                or (member.filename.startswith(_ENGINE) and member.filename.endswith(".npy"))
+                or (
+                    member.filename.startswith((_ENGINE, _BESIDE))
+                    and member.filename.endswith(".npy")
+                )
             ]
             names = [member.filename.removesuffix(".npy") for member in members]
             if "about" not in names:

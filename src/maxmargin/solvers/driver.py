@@ -30,7 +30,7 @@ from maxmargin.io.atomic import check_target
 from maxmargin.regularizers import Regularizer, make_regularizer
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.certificate import Certificate
-from maxmargin.solvers.checkpoint import load_checkpoint, save_checkpoint
+from maxmargin.solvers.checkpoint import Beside, load_checkpoint, save_checkpoint
 from maxmargin.solvers.ending import (
     ending,
     not_reached,
@@ -116,6 +116,7 @@ def solve(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 60.0,
     resume: bool = False,
+    beside: Beside | None = None,
     engine: Machine | None = None,
     warn: bool = True,
 ) -> SolveResult:
@@ -160,6 +161,8 @@ def solve(
         Least time between two checkpoints.
     resume : bool
         Go on from the checkpoint if it exists.
+    beside : Beside or None
+        What a loop around this training (`maxmargin.solvers.cccp`) keeps in its checkpoints.
     engine : Machine or None
         Go on from the multipliers of this engine (a warm start).
     warn : bool
@@ -259,7 +262,7 @@ def solve(
         if checkpoint is None:
             return
         try:
-            save_checkpoint(checkpoint, machine, run.state(), identity)
+            save_checkpoint(checkpoint, machine, run.state(), identity, beside)
         except OSError as error:  # a full disk must not cost the model
             if not warned:
                 warned = True

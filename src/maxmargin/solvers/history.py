@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, overload
 
 import numpy as np
 
-__all__ = ["History", "PassRecord"]
+__all__ = ["History", "PassRecord", "continued"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,29 @@ class PassRecord:
     planes: int
     nonzeros: int = -1
     weight_bytes: int = -1
+
+
+def continued(last: PassRecord, record: PassRecord) -> PassRecord:
+    """Return the record of a run that goes on where another one ended, with the numbers of both.
+
+    Parameters
+    ----------
+    last : PassRecord
+        The last one of the earlier run.
+    record : PassRecord
+        One of the later run, which counts from its own beginning.
+
+    Returns
+    -------
+    PassRecord
+        The same pass, counted from the beginning of the earlier run.
+    """
+    return replace(
+        record,
+        n_pass=last.n_pass + record.n_pass,
+        seconds=last.seconds + record.seconds,
+        oracle_calls=last.oracle_calls + record.oracle_calls,
+    )
 
 
 class History(Sequence[PassRecord]):

@@ -8,7 +8,7 @@ from maxmargin.regularizers import L2, Regularizer
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.registry import SOLVERS
 
-__all__ = ["check_compatible", "check_regularizer"]
+__all__ = ["check_compatible", "check_linear_term", "check_regularizer"]
 
 
 def check_compatible(solver: Solver, problem: Problem, regularizer: Regularizer) -> None:
@@ -34,7 +34,7 @@ def check_compatible(solver: Solver, problem: Problem, regularizer: Regularizer)
         _check_kernel(solver, regularizer)
     check_regularizer(solver, regularizer)
     if problem.linear_term is not None:
-        _check_linear_term(solver, problem)
+        check_linear_term(solver, problem)
 
 
 def check_regularizer(solver: Solver, regularizer: Regularizer) -> None:
@@ -87,8 +87,21 @@ def _check_kernel(solver: Solver, regularizer: Regularizer) -> None:
         )
 
 
-def _check_linear_term(solver: Solver, problem: Problem) -> None:
-    """Refuse the fixed linear term of a problem where the objective cannot have one."""
+def check_linear_term(solver: Solver, problem: Problem) -> None:
+    """Refuse a fixed linear term where the objective cannot have one.
+
+    Parameters
+    ----------
+    solver : Solver
+        The algorithm.
+    problem : Problem
+        What it would train.
+
+    Raises
+    ------
+    NotCompatibleError
+        With what would work.
+    """
     if not solver.linear_terms:
         able = " or ".join(repr(name) for name, kind in SOLVERS.items() if kind.linear_terms)
         raise NotCompatibleError(

@@ -76,6 +76,9 @@ class PythonProblem:
         How much memory the planes of listed outputs may take. Where ``outputs(x)`` are tried one by
         one, their features and losses are read once and kept, example by example, until so many
         bytes are used; the outputs of the other examples are read again at every call.
+    example_weight : ndarray of float64, shape (n_examples,), or None
+        A factor of C for each example, not negative; None: ones. It may be changed between two
+        trainings; the engine must be told (``rescale``).
 
     Attributes
     ----------
@@ -105,7 +108,10 @@ class PythonProblem:
         Y: Any,
         n_features: int | None = None,
         keep_bytes: int = KEEP_BYTES,
+        *,
+        example_weight: NDArray[np.float64] | None = None,
     ) -> None:
+        self.example_weight = example_weight
         self.structure = as_structure(structure)
         self._name = structure_name(self.structure)
         if not accepts_truth(self.structure):

@@ -26,7 +26,7 @@ from maxmargin.structures.chain_layout import weight_dtype
 from maxmargin.structures.class_labels import example_weights
 from maxmargin.structures.native import PreparedProblem
 
-__all__ = ["Constraints"]
+__all__ = ["Constraints", "stacked_rows"]
 
 
 class Constraints(Structure):
@@ -75,7 +75,7 @@ class Constraints(Structure):
         Y : list of arrays
             Their l_ij.
         """
-        self._set(_stacked(X, Y, None)[0].shape[1])
+        self._set(stacked_rows(X, Y, None)[0].shape[1])
 
     def _set(self, n_features: int) -> None:
         self.n_features = int(n_features)
@@ -101,7 +101,7 @@ class Constraints(Structure):
         """
         import scipy.sparse
 
-        matrix, losses, counts = _stacked(X, Y, None)
+        matrix, losses, counts = stacked_rows(X, Y, None)
         n = len(counts)
         # The first output of an example stands for no violation: no features, no loss. The others
         # have the features -x_ij, so that their difference to it is x_ij.
@@ -205,7 +205,7 @@ class Constraints(Structure):
             As many numbers for each example as it has rows.
         """
         w = self.native_weights(weights).astype(np.float64, copy=False)
-        matrix, _, counts = _stacked(X, None, len(w))
+        matrix, _, counts = stacked_rows(X, None, len(w))
         return np.split(np.asarray(matrix @ w, dtype=np.float64), np.cumsum(counts)[:-1])
 
     def score_outputs(self, X: Any, Y: Any, weights: Any, n_jobs: int = 1) -> NDArray[np.float64]:
@@ -253,7 +253,7 @@ class Constraints(Structure):
             The slacks.
         """
         w = self.native_weights(weights).astype(np.float64, copy=False)
-        matrix, losses, counts = _stacked(X, Y, len(w))
+        matrix, losses, counts = stacked_rows(X, Y, len(w))
         short = losses - np.asarray(matrix @ w, dtype=np.float64)
         found = np.zeros(len(counts))
         np.maximum.at(found, np.repeat(np.arange(len(counts)), counts), short)
@@ -353,10 +353,29 @@ def _losses(losses: Any, i: int) -> NDArray[np.float64]:
     return found
 
 
-def _stacked(
+def stacked_rows(
     X: Any, Y: Any, n_features: int | None
 ) -> tuple[Any, NDArray[np.float64], NDArray[np.int64]]:
-    """Return the rows of all examples as one matrix, their numbers, and how many each has."""
+    """Return the rows of all examples as one matrix, their numbers, and how many each has.
+
+    Parameters
+    ----------
+    X : iterable of matrices
+        The rows of every example; one row may be flat.
+    Y : iterable of arrays, or None
+        A number for each row; None: no numbers.
+    n_features : int or None
+        Columns that there must be; None: those of the first example that has rows.
+
+    Returns
+    -------
+    matrix : array or sparse array of shape (rows of all examples, n_features)
+        The rows.
+    numbers : array
+        One for each row; empty without Y.
+    counts : array of int
+        How many rows each example has.
+    """
     examples = _listed("X", X)
     if not examples:
         raise ValueError("X is empty; expected at least one example")

@@ -27,6 +27,7 @@ __all__ = [
     "describe_exception",
     "offers",
     "structure_name",
+    "users_object",
 ]
 
 
@@ -81,7 +82,8 @@ class _Duck(Structure):
         return self.inner.decode(code) if offers(self, "decode") else super().decode(code)
 
 
-def _users_object(structure: Structure) -> Any:
+def users_object(structure: Structure) -> Any:
+    """Return the object that the user gave to `as_structure`."""
     return structure.inner if isinstance(structure, _Duck) else structure
 
 
@@ -105,7 +107,7 @@ def offers(structure: Structure, method: str) -> bool:
     bool
         True if the user wrote it.
     """
-    user = _users_object(structure)
+    user = users_object(structure)
     if isinstance(structure, _Duck):
         return callable(getattr(user, method, None))
     return method in vars(user) or getattr(type(user), method) is not getattr(Structure, method)
@@ -160,7 +162,7 @@ def accepts_truth(structure: Structure) -> bool:
     bool
         False if the signature does not allow it.
     """
-    user = _users_object(structure)
+    user = users_object(structure)
     method = user.argmax if offers(structure, "argmax") else structure.argmax
     try:
         signature = inspect.signature(method)

@@ -1,0 +1,446 @@
+"""`LatentStructuralSVM`: outputs of which the truth gives a part only."""
+
+from __future__ import annotations
+
+import copy
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.checks import check_number, check_whole
+from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.binding import bind
+from maxmargin.estimators.callbacks import FitTasks, with_callbacks
+from maxmargin.estimators.structural import StructuralEstimator, sum_weight
+from maxmargin.estimators.threads import threads_of
+from maxmargin.regularizers import GaussianPrior, make_regularizer
+from maxmargin.solvers import make_solver
+from maxmargin.solvers.cccp import CCCPResult
+from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.driver import model_weights, require_learned
+from maxmargin.solvers.history import History, PassRecord
+from maxmargin.solvers.latent import train_latent
+from maxmargin.solvers.machine import Machine
+from maxmargin.solvers.outer import OuterHistory
+from maxmargin.solvers.registry import SOLVERS
+from maxmargin.structures.adapter import paired_examples
+from maxmargin.structures.duck import describe_exception, structure_name
+from maxmargin.structures.latent import Latent, LatentTraining
+
+__all__ = ["LatentEstimator", "LatentStructuralSVM"]
+
+
+class LatentEstimator(StructuralEstimator):
+    """What the estimators with latent parts share: several starts, the procedure, the model.
+
+    A subclass says in ``_new_latent`` what is trained and in ``_training`` how one start of it is
+    prepared; see `LatentStructuralSVM` for parameters and attributes.
+    """
+
+    objective_: float
+    outer_history_: OuterHistory
+    start_objectives_: list[float]
+    tol: float
+    max_outer: int
+    start: str
+    n_starts: int
+    anneal: float
+    self_paced: bool
+
+    @abstractmethod
+    def _new_latent(self) -> Any:
+        """Return what is trained, which nobody else holds."""
+
+    @abstractmethod
+    def _training(
+        self, latent: Any, X: Any, Y: Any, rng: np.random.Generator, first: bool, **more: Any
+    ) -> LatentTraining:
+        """Return what one start of it works on; of several, whether it is the first."""
+
+    @abstractmethod
+    def _trained_structure(self, latent: Any) -> Any:
+        """Return the structure whose weights are trained."""
+
+    @with_callbacks
+    def _fit_latent(self, X: Any, Y: Any, **fit_params: Any) -> None:
+        solver = make_solver(self.solver)
+        if not solver.linear_terms or (solver.slack, solver.rescale) != ("linear", "margin"):
+            able = " or ".join(repr(name) for name, kind in SOLVERS.items() if kind.linear_terms)
+            raise NotCompatibleError(
+                f"{solver} does not make the convex steps of a latent training; use solver {able}, "
+                'with slack="linear" and rescale="margin"'
+            )
+        given = make_regularizer(self.regularizer)
+        if isinstance(given, GaussianPrior) and given.full:
+            raise NotCompatibleError(
+                "a matrix as the precision of a prior is not done with latent parts; give the "
+                "diagonal of the matrix"
+            )
+        threads = threads_of(self.n_jobs)
+        n_starts = check_whole("n_starts", self.n_starts, 1)
+        anneal = check_number("anneal", self.anneal, least=0.0)
+        seed = _seed(self.random_state)
+        tasks: FitTasks | None = None
+        best: tuple[CCCPResult, Any] | None = None
+        objectives: list[float] = []
+        for k in range(n_starts):
+            latent = self._new_latent()
+            rng = np.random.default_rng([seed, k])
+            training = self._training(latent, X, Y, rng, k == 0, **fit_params)
+            structure = self._trained_structure(latent)
+            _, dtype, regularizer, _ = bind(
+                given,
+                structure,
+                training.prepared,
+                dtype=training.dtype,
+                examples=(X, Y),
+                fit_params={},
+            )
+            problem = training.prepared.problem
+            if tasks is None:
+                tasks = FitTasks(self, X, Y, _model_after(latent, problem, self.gap))
+            result = train_latent(
+                training._replace(dtype=dtype),
+                solver,
+                C=sum_weight(self.C, self.C_scale, problem.n_examples),
+                anneal=anneal,
+                self_paced=bool(self.self_paced),
+                regularizer=regularizer,
+                gap=self.gap,
+                tol=self.tol,
+                max_outer=self.max_outer,
+                max_passes=self.max_passes,
+                time_limit=self.time_limit,
+                n_jobs=threads,
+                verbose=self.verbose,
+                random_state=[seed, k],
+                callbacks=[*(self.callbacks or ()), *tasks.observers()],
+                checkpoint=_numbered(self.checkpoint, k, n_starts),
+                resume=self.resume,
+            )
+            objectives.append(result.objective)
+            if best is None or result.objective < best[0].objective:
+                best = result, latent
+            if result.interrupted:
+                break
+        assert best is not None
+        assert tasks is not None
+        result, latent = best
+        require_learned(result)
+        self._keep(latent, result, problem)
+        self.objective_ = result.objective
+        self.outer_history_ = result.outer
+        self.start_objectives_ = objectives
+        self.__dict__.pop("_warm", None)
+        tasks.end_fit()
+
+
+class LatentStructuralSVM(LatentEstimator):
+    """A large-margin model whose outputs have a latent part that no truth gives.
+
+    Minimises ½‖w‖² + C Σ_i [max_z (loss(y_i, z) + w·f(x_i, z)) - max_{z: y_i} w·f(x_i, z)] over
+    complete outputs z = (y, h), by the concave-convex procedure: the latent parts of the truths are
+    imputed, the convex problem that then remains is solved with a certificate, and so on. The
+    objective never rises from one outer iteration to the next, which is checked while it runs
+    (`ObjectiveRoseError`). The result is a local optimum, which depends on the start.
+
+    Reference: Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009; (13) of
+    the dual-coordinate paper.
+
+    Parameters
+    ----------
+    structure : Latent, or a structure with latent parts
+        `Latent` explains what such a structure is: a chain or classes whose labels have states
+        (``Latent(Chain(), states=3)``), or one of your own with ``argmax(x, w, given=y)``.
+    start : {"auto", "cluster", "random", "first"}
+        The latent parts that the first convex step takes for true. "cluster" (states of labels
+        only): k-means on the features of the tokens of each label. "random". "first": the first
+        state, or what ``argmax`` with ``given`` returns under weights of zero. "auto": "cluster"
+        for states of labels, else "first". A structure of your own with ``initial(x, y, rng)``
+        chooses itself.
+    n_starts : int
+        So many starts with seeds of their own are trained one after the other, and the one with
+        the lowest objective is kept (``start_objectives_`` has all of them). The result is a local
+        optimum all the same.
+    anneal : float
+        Above 0: some stages before the last minimise an objective in which the choice of latent
+        parts is blurred by noise of this size, in units of the root mean square of the weights,
+        halved from stage to stage (randomised smoothing). Each stage keeps its own objective from
+        rising; the last stage is the plain procedure.
+    self_paced : bool
+        Whether examples enter by their ease: the first stages train on the examples with the
+        smallest slacks (of each class, where examples have one), in growing shares (Kumar, Packer
+        and Koller, NIPS 2010). While a stage has
+        some examples only, the objective of all may rise; the last stage is the plain procedure on
+        all of them.
+    solver : str or Solver
+        What makes the convex steps: a dual one, with linear slacks and margin rescaling.
+    C, C_scale, regularizer, dtype, n_jobs, verbose, random_state, callbacks
+        As for `StructuralSVM`.
+    gap : float
+        Relative duality gap of the convex step that the model comes from. Earlier steps are solved
+        more coarsely.
+    tol : float
+        Training ends when the objective falls by no more than this share in an outer iteration, or
+        when no latent part changes.
+    max_outer : int
+        Most outer iterations of a stage.
+    max_passes : int or None
+        Most passes of one convex step.
+    time_limit : float or None
+        Most seconds of training, for each start.
+    checkpoint : path or None
+        File where the last stage is saved now and then; with several starts, one file for each
+        (``name.0``, ``name.1``, ...).
+    resume : bool
+        Whether to go on from the checkpoint if it is there.
+
+    Attributes
+    ----------
+    structure_ : Latent
+        The prepared copy of the structure.
+    weights_ : array
+        The weights, in the layout of the structure.
+    objective_ : float
+        The objective of these weights, as above.
+    certificate_ : Certificate
+        Primal, dual and gap of the convex step that they come from: of the problem in which the
+        latent parts of the truths are those imputed for it. The objective is no higher than its
+        primal. It says nothing of other local optima.
+    history_ : History
+        What each pass did, over all convex steps of the start that was kept.
+    outer_history_ : OuterHistory
+        What each outer iteration did: objective, gap, latent parts that changed, passes, seconds.
+    start_objectives_ : list of float
+        The objective that each start ended with.
+    n_iter_ : int
+        Number of passes.
+    converged_, stop_reason_, n_examples_
+        As for `StructuralSVM`.
+
+    Examples
+    --------
+    Two classes, one of which is made of two groups on both sides of the other. With one prototype
+    for each class they cannot be told apart; with two states they can:
+
+    >>> import numpy as np
+    >>> from maxmargin import Latent, LatentStructuralSVM, Multiclass
+    >>> X = np.array([[-3.0, 1.0], [-2.5, 1.0], [0.2, 1.0], [-0.1, 1.0], [2.6, 1.0], [3.0, 1.0]])
+    >>> y = ["out", "out", "in", "in", "out", "out"]
+    >>> structure = Latent(Multiclass(), states={"out": 2})
+    >>> model = LatentStructuralSVM(structure, C=10.0, random_state=0).fit(X, y)
+    >>> model.predict(X) == y
+    True
+    >>> states = [state for _, state in model.predict_latent(X)]
+    >>> states[0] == states[1] != states[4] == states[5]
+    True
+    """
+
+    def __init__(
+        self,
+        structure: Any = None,
+        *,
+        start: str = "auto",
+        n_starts: int = 1,
+        anneal: float = 0.0,
+        self_paced: bool = False,
+        solver: Any = "sdm",
+        C: float = 1.0,
+        C_scale: str = "sum",
+        regularizer: Any = None,
+        gap: float = 0.01,
+        tol: float = 1e-3,
+        max_outer: int = 100,
+        max_passes: int | None = None,
+        time_limit: float | None = None,
+        dtype: str = "float32",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        resume: bool = False,
+    ) -> None:
+        super().__init__(
+            solver=solver,
+            C=C,
+            C_scale=C_scale,
+            regularizer=regularizer,
+            gap=gap,
+            max_passes=max_passes,
+            time_limit=time_limit,
+            dtype=dtype,
+            n_jobs=n_jobs,
+            warm_start=False,
+            verbose=verbose,
+            random_state=random_state,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            resume=resume,
+        )
+        self.structure = structure
+        self.start = start
+        self.n_starts, self.anneal, self.self_paced = n_starts, anneal, self_paced
+        self.tol, self.max_outer = tol, max_outer
+
+    def _new_structure(self) -> Any:
+        raise NotImplementedError  # a `Latent` is not trained as a structure of its own
+
+    def _new_latent(self) -> Latent:
+        if self.structure is None:
+            raise NotCompatibleError(
+                "LatentStructuralSVM needs a structure with latent parts: "
+                "LatentStructuralSVM(Latent(Chain(), states=2)), or one of your own"
+            )
+        try:
+            own = copy.deepcopy(self.structure)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise NotCompatibleError(
+                f"{structure_name(self.structure)} cannot be deep-copied, which training needs "
+                f"because it must not change it: {describe_exception(error)}"
+            ) from error
+        return own if isinstance(own, Latent) else Latent(own)
+
+    def _training(
+        self, latent: Latent, X: Any, Y: Any, rng: np.random.Generator, first: bool, **more: Any
+    ) -> LatentTraining:
+        start = self.start
+        if start == "auto":
+            start = "first" if latent.states is None else "cluster"
+        # Of several starts the first is the one asked for; clusters have seeds, "first" has none.
+        if start == "first" and not first:
+            start = "random"
+        return latent.prepare_training(X, Y, start=start, rng=rng, dtype=self.dtype, **more)
+
+    def _trained_structure(self, latent: Latent) -> Any:
+        return latent.prepared.inner
+
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> LatentStructuralSVM:
+        """Train.
+
+        Parameters
+        ----------
+        X : sequence
+            The inputs, as the structure understands them.
+        Y : sequence
+            Their truths: the visible parts of the outputs.
+        sample_weight : array of shape (n_examples,), optional
+            A factor of C for each example, finite and not negative.
+
+        Returns
+        -------
+        LatentStructuralSVM
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X and Y do not go together or a parameter is out of range.
+        StructureError
+            If a method of the structure fails or returns nonsense: no completion of a truth, a
+            completion with a loss. The message names the example.
+        ObjectiveRoseError
+            If the objective rises, because a maximum was missed.
+        NotCompatibleError
+            If structure, solver and regulariser do not go together.
+        """
+        if Y is None:
+            raise ValueError("LatentStructuralSVM requires Y to be passed, but it is None")
+        self._fit_latent(X, Y, sample_weight=sample_weight)
+        return self
+
+    def predict(self, X: Any) -> list[Any]:
+        """Return the visible part of the best output of every input.
+
+        Parameters
+        ----------
+        X : sequence
+            The inputs.
+
+        Returns
+        -------
+        list
+            One y for each.
+        """
+        return self.structure_.predict(X, self.weights_, self._threads())  # type: ignore[no-any-return]
+
+    def predict_latent(self, X: Any, Y: Any = None) -> list[Any]:
+        """Return the best complete output of every input.
+
+        Parameters
+        ----------
+        X : sequence
+            The inputs.
+        Y : sequence or None
+            With truths: the best outputs that have these as their visible parts, which is what
+            training imputes.
+
+        Returns
+        -------
+        list
+            One z for each: (y, h) of most structures, a list of pairs (label, state) of a chain
+            with states.
+        """
+        return self.structure_.complete(X, self.weights_, self._threads(), Y)  # type: ignore[no-any-return]
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Return minus the mean loss of the predictions: the higher the better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : sequence
+            The inputs.
+        Y : sequence
+            Their truths.
+
+        Returns
+        -------
+        float
+            Minus the mean over the examples of ``loss(y, prediction)``.
+        """
+        check_is_fitted(self, "weights_")
+        _, truths = paired_examples(X, Y)
+        found = self.predict_latent(X)
+        losses = [self.structure_.loss(y, z) for y, z in zip(truths, found, strict=True)]
+        return -float(np.mean(losses))
+
+
+def _model_after(
+    latent: Any, problem: Any, gap: float
+) -> Callable[[list[PassRecord], Machine], dict[str, Any]]:
+    """Return what makes the model of a pass, for callbacks of scikit-learn."""
+
+    def model_after(records: list[PassRecord], engine: Machine) -> dict[str, Any]:
+        last = records[-1]
+        return {
+            "structure_": latent,
+            "weights_": model_weights(problem, engine),
+            "certificate_": Certificate(last.primal, last.dual, engine.C, problem.n_examples),
+            "history_": History(records),
+            "outer_history_": OuterHistory(),
+            "objective_": float("nan"),
+            "start_objectives_": [],
+            "converged_": bool(last.gap <= gap),
+            "stop_reason_": "copied for a callback",
+            "n_iter_": last.n_pass,
+            "n_examples_": problem.n_examples,
+        }
+
+    return model_after
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return int(np.random.default_rng(random_state).integers(2**31))
+
+
+def _numbered(path: Any, k: int, n: int) -> Any:
+    """Return the checkpoint of one of several starts."""
+    return path if path is None or n == 1 else f"{os.fspath(path)}.{k}"
