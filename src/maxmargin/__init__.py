@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         InteriorPoint,
         NSlack,
         OneSlack,
+        Online,
         Subgradient,
     )
     from maxmargin.structures import Chain, Kernel, Structure, StructureReport, check_structure
@@ -107,6 +108,7 @@ __all__ = [
     "NotCompatibleError",
     "NotSeparableError",
     "OneSlack",
+    "Online",
     "Parser",
     "ScalingWarning",
     "SequenceTagger",
@@ -179,6 +181,7 @@ _HOMES = {
         "InteriorPoint",
         "NSlack",
         "OneSlack",
+        "Online",
         "Subgradient",
     ),
     "structures": ("Chain", "Kernel", "Structure", "StructureReport", "check_structure"),
