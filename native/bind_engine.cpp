@@ -291,6 +291,12 @@ class EngineHandle final : public Owned {
   void refresh() {
     with_certifier(1, [](auto& certifier) { return certifier.refresh(); });
   }
+  // Take the planes of some examples out of u, and make u anew.
+  void release(Order examples) {
+    check_order(examples, problem_.n_examples());
+    std::visit([&](auto& e) { e->release({examples.data(), examples.shape(0)}); }, engine_);
+    refresh();
+  }
   std::size_t shed(std::size_t budget) {
     return std::visit([&](auto& e) { return e->shed(budget); }, engine_);
   }
@@ -658,6 +664,7 @@ void bind_engine(nb::module_& m) {
       .def("receive", &EngineHandle::receive, "change"_a)
       .def("grow", &EngineHandle::grow)
       .def("refresh", &EngineHandle::refresh)
+      .def("release", &EngineHandle::release, "examples"_a)
       .def("shed", &EngineHandle::shed, "budget"_a)
       .property("fixed", &EngineHandle::fixed)
       .def("state", &EngineHandle::state)

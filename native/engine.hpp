@@ -388,6 +388,15 @@ class Engine {
     return gone;
   }
 
+  // Let go of all planes of some examples: their multipliers go back to the truth.
+  void release(std::span<const std::uint32_t> examples) {
+    for (const std::uint32_t i : examples) {
+      Parts<T>().swap(blocks_[i]);
+      blocks_.gaps()[i] = 0.0;
+    }
+    rebuild();
+  }
+
   // u and w of the multipliers, from scratch.
   void rebuild() {
     own_weights_ = false;
