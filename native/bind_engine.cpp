@@ -287,6 +287,26 @@ class EngineHandle final : public Owned {
 
   // ---- 8-byte weights in the place of 4-byte ones (widen.hpp) ----
 
+  // ---- problems that grow (chunked.hpp) ----
+
+  // Take the examples in that the problem has got since.
+  void grow() {
+    std::visit([](auto& e) { e->grow(); }, engine_);
+  }
+  // u and w of the multipliers from scratch, in 8-byte arithmetic, and the running sums with them.
+  void refresh() {
+    with_certifier(1, [](auto& certifier) { return certifier.refresh(); });
+  }
+  // Take the planes of some examples out of u, and make u anew.
+  void release(Order examples) {
+    check_order(examples, problem_.n_examples());
+    std::visit([&](auto& e) { e->release({examples.data(), examples.shape(0)}); }, engine_);
+    refresh();
+  }
+  std::size_t shed(std::size_t budget) {
+    return std::visit([&](auto& e) { return e->shed(budget); }, engine_);
+  }
+
   // What rounding does to the primal at the present multipliers; 0 where weights are 8-byte.
   double rounding(int threads) {
     if (std::holds_alternative<std::shared_ptr<Engine<double>>>(engine_)) return 0.0;
@@ -351,6 +371,7 @@ class EngineHandle final : public Owned {
       nb::dict d;
       d["parts"] = size.parts;
       d["planes"] = size.planes;
+      d["plane_bytes"] = size.plane_bytes;
       d["bytes"] = size.bytes;
       return d;
     }, engine_);
@@ -559,17 +580,19 @@ void bind_engine(nb::module_& m) {
       .def("__init__",
            [](PassOptions* self, double tau, double tau_inner, double tau_relative, int max_smo,
               int rounds, double relaxation, bool recombine, double min_violation, bool prune,
-              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average, bool coordinate, std::uint64_t seed) {
+              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average, bool coordinate, std::uint64_t seed, double open, double share, double tolerance) {
              require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0 && min_violation >= 0, "tolerances must not be negative");
              require(mu >= 0 && std::isfinite(mu), "mu must not be negative");
              require(relaxation > 0 && relaxation < 2, "relaxation must be between 0 and 2");
+             require(share >= 0 && tolerance >= 0 && std::isfinite(open) && std::isfinite(share), "open and share must be finite, share and tolerance not negative");
              require(max_smo >= 1 && rounds >= 1, "max_smo and rounds must be at least 1");
-             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average, coordinate, seed};
+             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average, coordinate, seed, open, share, tolerance};
            },
            nb::kw_only(), "tau"_a = 0.0, "tau_inner"_a = 0.0, "tau_relative"_a = 0.0,
            "max_smo"_a = 1000, "rounds"_a = 1, "relaxation"_a = 1.0, "recombine"_a = false,
            "min_violation"_a = 0.0, "prune"_a = true, "mu"_a = 0.0, "beta_steps"_a = true,
-           "epsilon"_a = -1.0, "frank_wolfe"_a = false, "average"_a = false, "coordinate"_a = false, "seed"_a = 0);
+           "epsilon"_a = -1.0, "frank_wolfe"_a = false, "average"_a = false, "coordinate"_a = false, "seed"_a = 0,
+           "open"_a = 0.0, "share"_a = 0.0, "tolerance"_a = kInfinity);
 
   nb::class_<NewtonOptions>(m, "NewtonOptions")
       .def("__init__",
@@ -595,6 +618,7 @@ void bind_engine(nb::module_& m) {
       .def_ro("work", &PassResult::work)
       .def_ro("psi_max", &PassResult::psi_max)
       .def_ro("psi_cached_max", &PassResult::psi_cached_max)
+      .def_ro("looked", &PassResult::looked)
       .def_ro("oracle_calls", &PassResult::oracle_calls)
       .def_ro("visits", &PassResult::visits)
       .def_ro("added", &PassResult::added)
@@ -645,6 +669,10 @@ void bind_engine(nb::module_& m) {
       .def("relink", &EngineHandle::relink, "link"_a)
       .def("set_fixed", &EngineHandle::set_fixed, "fixed"_a.none())
       .def("receive", &EngineHandle::receive, "change"_a)
+      .def("grow", &EngineHandle::grow)
+      .def("refresh", &EngineHandle::refresh)
+      .def("release", &EngineHandle::release, "examples"_a)
+      .def("shed", &EngineHandle::shed, "budget"_a)
       .property("fixed", &EngineHandle::fixed)
       .def("state", &EngineHandle::state)
       .def("restore", &EngineHandle::restore, "state"_a)

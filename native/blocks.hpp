@@ -25,6 +25,12 @@ class Blocks {
         hinge_(structure.n_examples()), gaps_(structure.n_examples()) {}
 
   std::size_t n_examples() const { return parts_.size(); }
+  // As many as the structure has by now; the new ones are untouched.
+  void grow() {
+    parts_.resize(structure_.n_examples());
+    hinge_.resize(parts_.size());
+    gaps_.resize(parts_.size());
+  }
   double C() const { return C_; }
   void set_C(double C) { C_ = C; }
   double C_of(std::size_t i) const { return C_ * structure_.example_weight(i); }
@@ -200,8 +206,12 @@ class Blocks {
   }
 
   struct Size {
-    std::size_t parts = 0, planes = 0, bytes = 0;
+    std::size_t parts = 0, planes = 0, bytes = 0, plane_bytes = 0;
   };
+  // A part with its planes.
+  static std::size_t plane_bytes(const Part<T>& part) {
+    return sizeof(Part<T>) + part.set.bytes() + part.index.capacity() * sizeof(Code);
+  }
   Size size() const {
     Size size;
     size.bytes = parts_.capacity() * sizeof(Parts<T>);
@@ -213,6 +223,7 @@ class Blocks {
       for (const Part<T>& part : parts) {
         size.planes += part.set.size() - 1;
         size.bytes += part.set.bytes() + part.index.capacity() * sizeof(Code);
+        size.plane_bytes += plane_bytes(part);
       }
     }
     return size;

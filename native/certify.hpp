@@ -52,6 +52,14 @@ class Certifier {
     return {*primal, dual};
   }
 
+  // Give the engine the w of its multipliers; nothing of what steps added up stays.
+  bool refresh() {
+    std::optional<double> primal;
+    engine_.set_own_weights(false);
+    rebuild(primal);
+    return true;
+  }
+
   // The primal of any w under the engine's formulation and regulariser.
   double primal_of(const T* weights) {
     AlignedArray<double> w(exact_.n_weights());

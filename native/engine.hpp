@@ -29,6 +29,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <tuple>
 
 #include "block_step.hpp"
 #include "example_loop.hpp"
@@ -91,6 +92,8 @@ class Engine {
         if (!moved) break;
       }
       Blocks<T>::drop_idle(blocks[i]);
+      ++result.looked;
+      if (options.open + result.gap > options.tolerance + options.share * (dual_ + result.gain + options.open + result.gap)) break;
     }
     if (weights_.lagging()) weights_.refresh_all();
     if (options.coordinate && !result.interrupted) result.gap = approximate_gap(result.hinge, dual_ + result.gain);
@@ -315,11 +318,8 @@ class Engine {
 
   // Warm start under another C: u is linear in it.
   void rescale(double C) {
-    own_weights_ = false;
     blocks_.set_C(C);
-    blocks_.rebuild(structure_, weights_);
-    weights_.relink();
-    recount();
+    rebuild();
   }
 
   // Warm start under another regulariser: the multipliers stay.
@@ -345,6 +345,64 @@ class Engine {
   void set_fixed(const T* fixed) {
     own_weights_ = false;
     weights_.set_fixed(fixed);
+    recount();
+  }
+
+  // ---- for problems that grow (chunked.hpp) ----
+
+  // Blocks for the examples that came since; they have their truths only, so that nothing else moves.
+  void grow() { blocks_.grow(); }
+
+  // Let go of parts until their planes take at most `budget` bytes: those with the least of C Σ α l first. Their
+  // multipliers go back to the truth, and u is made anew of what is left, so that the dual is that of
+  // multipliers as good as any, and a lower bound for all examples. Returns how many planes went.
+  std::size_t shed(std::size_t budget) {
+    struct Held {
+      double worth;
+      std::size_t i, part, bytes;
+    };
+    std::vector<Held> held;
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < blocks_.n_examples(); ++i) {
+      for (std::size_t p = 0; p < blocks_[i].size(); ++p) {
+        const Part<T>& part = blocks_[i][p];
+        double worth = 0.0;
+        for (std::size_t k = 1; k < part.set.size(); ++k) worth += part.set.alpha()[k] * part.set.loss()[k];
+        held.push_back({blocks_.C_of(i) * worth, i, p, Blocks<T>::plane_bytes(part)});
+        bytes += held.back().bytes;
+      }
+    }
+    if (bytes <= budget) return 0;
+    std::sort(held.begin(), held.end(), [](const Held& a, const Held& b) { return std::tie(a.worth, a.i, a.part) < std::tie(b.worth, b.i, b.part); });
+    std::size_t gone = 0;
+    for (const Held& one : held) {
+      if (bytes <= budget) break;
+      Part<T>& part = blocks_[one.i][one.part];
+      gone += part.set.size() - 1;
+      bytes -= one.bytes;
+      part.set.prune([](std::size_t) { return false; }, loop.first.survivors);
+      part.set.alpha()[0] = 1.0;
+    }
+    for (Parts<T>& parts : blocks_.parts()) Blocks<T>::drop_idle(parts);
+    rebuild();
+    return gone;
+  }
+
+  // Let go of all planes of some examples: their multipliers go back to the truth.
+  void release(std::span<const std::uint32_t> examples) {
+    for (const std::uint32_t i : examples) {
+      Parts<T>().swap(blocks_[i]);
+      blocks_.gaps()[i] = 0.0;
+    }
+    rebuild();
+  }
+
+  // u and w of the multipliers, from scratch.
+  void rebuild() {
+    own_weights_ = false;
+    blocks_.rebuild(structure_, weights_);
+    weights_.relink();
+    weights_.take_change();
     recount();
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 namespace mm {
 
@@ -24,6 +25,10 @@ struct PassOptions {
   bool average = false;      // add the w of all visits up, that of the t-th with weight t
   bool coordinate = false;   // single and paired steps in random order in the place of SMO (coordinate_step.hpp)
   std::uint64_t seed = 0;    // of their order
+  // exact_pass, for Algorithm 2 of the dual-coordinate paper: end behind the example with which the gap exceeds
+  // `tolerance` + `share` times the upper bound. With `open`, the gap before the pass, and the block gaps of the
+  // visits so far, the gap is open + Σ and the upper bound the dual + open + Σ.
+  double open = 0.0, share = 0.0, tolerance = std::numeric_limits<double>::infinity();
 };
 
 struct PassResult {
@@ -34,6 +39,7 @@ struct PassResult {
   double psi_max = 0.0;      // largest ψ_i = max F - min_{α>0} F (2.4) before the step
   double psi_cached_max = 0.0;  // the same over the planes with α > 0 only (4.9)
   double work = 0.0;         // about how many processor cycles it took, counted, not timed
+  std::int64_t looked = 0;   // exact_pass: examples of its order that it came to
   std::int64_t oracle_calls = 0, visits = 0, added = 0, solved = 0, smo_steps = 0, merges = 0;
   bool interrupted = false;  // stopped early by `poll`; the state is consistent
 
@@ -45,6 +51,7 @@ struct PassResult {
     work += other.work;
     psi_max = std::max(psi_max, other.psi_max);
     psi_cached_max = std::max(psi_cached_max, other.psi_cached_max);
+    looked += other.looked;
     oracle_calls += other.oracle_calls;
     visits += other.visits;
     added += other.added;

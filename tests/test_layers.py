@@ -31,6 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("io",),  # files of sequences, containers of arrays, the atomic writer
     ("structures",),  # output spaces
     ("solvers",),  # they write checkpoints with io.atomic
+    ("online",),  # a solver on examples that become more
     ("io.objective",),  # what a model file says of regulariser and solver ...
     ("io.meta_checks", "io.training_meta"),
     ("io.parameters",),

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         InteriorPoint,
         NSlack,
         OneSlack,
+        Online,
         Subgradient,
     )
     from maxmargin.structures import Chain, Kernel, Structure, StructureReport, check_structure
@@ -115,6 +116,7 @@ __all__ = [
     "NotSeparableError",
     "ObjectiveRoseError",
     "OneSlack",
+    "Online",
     "Parser",
     "ScalingWarning",
     "SequenceTagger",
@@ -190,6 +192,7 @@ _HOMES = {
         "InteriorPoint",
         "NSlack",
         "OneSlack",
+        "Online",
         "Subgradient",
     ),
     "structures": ("Chain", "Kernel", "Structure", "StructureReport", "check_structure"),

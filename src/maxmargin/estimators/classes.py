@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from maxmargin.estimators.accuracy import AUTO, Accuracy, automatic
 from maxmargin.estimators.native import NativeEstimator
+from maxmargin.estimators.online_matrix import OnlineClassifierMixin
 from maxmargin.features.bag_of_words import BagOfWords
 from maxmargin.features.example_matrix import bias_value
 from maxmargin.printable import quoted
@@ -28,7 +29,7 @@ __all__ = ["MulticlassSVM"]
 _PLAIN = (str, bytes, numbers.Number, np.bool_)
 
 
-class MulticlassSVM(ClassifierMixin, NativeEstimator):  # type: ignore[misc]
+class MulticlassSVM(OnlineClassifierMixin, ClassifierMixin, NativeEstimator):  # type: ignore[misc]
     """Classes by large margins, all classes in one problem (Crammer and Singer).
 
     Minimises ½‖W‖² + C Σ_i s_i max_c [loss(y_i, c) + x_i·W_c - x_i·W_{y_i}], where s_i is the
@@ -200,6 +201,9 @@ callbacks, checkpoint, resume
         self._fit_and_note(X, labels, sample_weight=weights)
         self._after_load()
         return self
+
+    def _labels_of(self, y: Any) -> Any:
+        return _checked_labels(y)
 
     def _weights(self, y: Any, sample_weight: Any, n: int) -> NDArray[np.float64] | None:
         """Return the weights of the examples with those of their classes."""

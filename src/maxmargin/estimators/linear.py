@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 
 from maxmargin.estimators.accuracy import AUTO, Accuracy, automatic
 from maxmargin.estimators.native import NativeEstimator
+from maxmargin.estimators.online_matrix import OnlineClassifierMixin, OnlineMatrixMixin
 from maxmargin.features.example_matrix import bias_value
 from maxmargin.structures.adapter import real_number
 from maxmargin.structures.class_labels import class_array
@@ -127,7 +128,7 @@ class LinearEstimator(NativeEstimator):
         return tags
 
 
-class BinarySVM(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
+class BinarySVM(OnlineClassifierMixin, ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     """Two classes by a large margin.
 
     Minimises ½‖w‖² + C Σ_i c_i max(0, m_i - s_i w·(x_i, v)), where s_i is +1 for the second of the
@@ -277,6 +278,13 @@ random_state, callbacks, checkpoint, resume
         self._after_load()
         return self
 
+    def _labels_of(self, y: Any) -> Any:
+        labels = column_or_1d(y, warn=True)
+        if len(labels) > 0 and labels.dtype.kind == "f":
+            assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+        return labels
+
     def _after_load(self) -> None:
         super()._after_load()
         self.classes_ = class_array(self.structure_.classes_)
@@ -360,7 +368,7 @@ def _require_two_classes(labels: NDArray[Any]) -> None:
         )
 
 
-class SVR(RegressorMixin, LinearEstimator):  # type: ignore[misc]
+class SVR(OnlineMatrixMixin, RegressorMixin, LinearEstimator):  # type: ignore[misc]
     """Real numbers by ε-insensitive regression.
 
     Minimises ½‖w‖² + C Σ_i c_i max(0, |w·(x_i, v) - y_i| - ε): the objective of

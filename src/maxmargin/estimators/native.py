@@ -81,6 +81,13 @@ class NativeEstimator(StructuralEstimator):
         self._trained = trained
         return self
 
+    def _learn_more(self, X: Any, y: Any, ids: Any, fit_params: Any) -> Self:
+        trained = self.get_params(deep=False)
+        super()._learn_more(X, y, ids, fit_params)
+        self.__dict__.pop("file_meta_", None)
+        self._trained = trained
+        return self
+
     def predict(self, X: Any) -> Any:
         """Return the best output of every input.
 

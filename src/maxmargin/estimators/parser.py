@@ -185,6 +185,10 @@ verbose, random_state, callbacks, checkpoint, resume
         self._after_load()
         return self
 
+    def _after_partial(self) -> None:
+        if self._online is not None:
+            self._after_load()
+
     def _after_load(self) -> None:
         self.labels_ = list(self.structure_.grammar_.labels_)
 

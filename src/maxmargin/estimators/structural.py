@@ -20,6 +20,7 @@ from maxmargin.errors import ConvergenceWarning, NotCompatibleError, StructureEr
 from maxmargin.estimators.accuracy import Accuracy
 from maxmargin.estimators.binding import bind
 from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from maxmargin.estimators.online import OnlineMixin, Trained
 from maxmargin.estimators.threads import threads_of
 from maxmargin.memory import require_memory
 from maxmargin.regularizers import make_regularizer
@@ -31,6 +32,7 @@ from maxmargin.solvers.machine import Machine
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
 from maxmargin.structures.base import Structure
 from maxmargin.structures.duck import as_structure, describe_exception, structure_name
+from maxmargin.structures.growing import keeps_examples
 from maxmargin.structures.native import NativeStructure, PreparedProblem
 
 __all__ = ["StructuralEstimator", "StructuralSVM", "sum_weight"]
@@ -44,7 +46,7 @@ class _WarmStart(NamedTuple):
     data_hash: bytes
 
 
-class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """What every estimator does: prepare, check, solve, keep the model.
 
     A subclass names its parameters in its own ``__init__`` and says in ``_new_structure`` what is
@@ -163,7 +165,10 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             )
         require_learned(result)
         # Everything is set at the end: a fit that fails leaves the fitted model as it was.
+        self._forget_online()
         self._keep(structure, result, problem)
+        examples = (X, Y, fit_params) if keeps_examples(structure) else None
+        self._trained_state = Trained(result.engine, prepared.parts, examples, dtype)
         self.weights_ = own_weights(result.weights)
         if wanted.enough != wanted.gap and not result.converged:
             self.converged_ = result.certificate.gap <= wanted.enough
@@ -231,6 +236,7 @@ class StructuralEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         # An engine points into native memory and cannot be written down.
         state = dict(super().__getstate__())
         state.pop("_warm", None)
+        state.pop("_trained_state", None)
         # During fit, scikit-learn keeps the tasks here; a copy made meanwhile is not being fitted.
         state.pop("_callback_fit_ctx", None)
         state.pop("_skl_callbacks_to_teardown", None)

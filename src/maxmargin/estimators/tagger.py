@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -275,6 +276,37 @@ class SequenceTagger(StructuralEstimator):
         for of_a_file in ("_file_meta", "_objective_unknown"):
             self.__dict__.pop(of_a_file, None)
         self._trained = trained
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        token_weight: Any = None,
+        sample_weight: Any = None,
+        *,
+        ids: Iterable[Hashable] | None = None,
+    ) -> SequenceTagger:
+        """Learn from more sequences, without forgetting those that were seen before.
+
+        New features and new labels are learned; see ``docs/online.md``.
+
+        Parameters
+        ----------
+        X, y, token_weight, sample_weight
+            As for `fit`.
+        ids : iterable, optional
+            A name for each sequence, by which `forget` knows it.
+
+        Returns
+        -------
+        SequenceTagger
+            Itself.
+        """
+        self._check_stored({name: getattr(self, name) for name in OBJECTIVE})
+        weights = {"token_weight": token_weight, "sample_weight": sample_weight}
+        self._learn_more(X, y, ids, weights)
+        self._trained = {name: getattr(self, name) for name in OBJECTIVE}
         return self
 
     def _check_stored(self, params: dict[str, Any]) -> None:

@@ -174,6 +174,9 @@ callbacks, checkpoint, resume
             words=None if self.features is None else BagOfWords.of(self.features),
         )
 
+    def _fix_classes(self, structure: Any, classes: list[Any]) -> None:
+        structure.classes = classes
+
     # --- predictions ---
 
     @property

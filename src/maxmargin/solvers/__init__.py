@@ -13,6 +13,7 @@ from maxmargin.solvers.interior_point import InteriorPoint
 from maxmargin.solvers.lp import LP
 from maxmargin.solvers.nslack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
+from maxmargin.solvers.online import Online
 from maxmargin.solvers.registry import SOLVERS, make_solver
 from maxmargin.solvers.sap import SAP
 from maxmargin.solvers.sdm import SDM
@@ -31,6 +32,7 @@ __all__ = [
     "InteriorPoint",
     "NSlack",
     "OneSlack",
+    "Online",
     "PassRecord",
     "SolveResult",
     "Solver",

@@ -14,6 +14,7 @@ from maxmargin.solvers.interior_point import InteriorPoint
 from maxmargin.solvers.lp import LP
 from maxmargin.solvers.nslack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
+from maxmargin.solvers.online import Online
 from maxmargin.solvers.sap import SAP
 from maxmargin.solvers.sdm import SDM
 from maxmargin.solvers.subgradient import Subgradient
@@ -34,6 +35,7 @@ SOLVERS: dict[str, type[Solver]] = {
         LP,
         ExtraGradient,
         InteriorPoint,
+        Online,
     )
 }
 

@@ -168,12 +168,26 @@ class Alignment(Structure):
         """
         X, Y = paired(X, Y)
         self.prepare(X, Y)
+        arguments = self._truths(X, Y, sample_weight)
+        return PreparedProblem(_native.AlignmentProblem(**arguments), arguments)
+
+    def make_problem(self, X: Any, Y: Any, sample_weight: Any = None) -> _native.AlignmentProblem:
+        """Make a native problem of more pairs, with the alphabet that is known.
+
+        Parameters
+        ----------
+        X, Y, sample_weight
+            As for `prepare_problem`.
+        """
+        return _native.AlignmentProblem(**self._truths(*paired(X, Y), sample_weight))
+
+    def _truths(self, X: Any, Y: Any, sample_weight: Any) -> dict[str, Any]:
         encoded = self._encode(X)
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
             check_rows(x, y, i)
         arguments = self._arguments(encoded, Y)
         arguments["example_weight"] = sequence_weights(sample_weight, len(X), "pair")
-        return PreparedProblem(_native.AlignmentProblem(**arguments), arguments)
+        return arguments
 
     def memory_needed(self, dtype: Any) -> tuple[str, int]:
         """Return what the weights and the largest table need."""

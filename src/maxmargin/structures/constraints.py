@@ -99,9 +99,26 @@ class Constraints(Structure):
         PreparedProblem
             The native problem, and its parts.
         """
+        parts = self._truths(X, Y, sample_weight, None)
+        problem = _native.ListedProblem(**parts)
+        self._set(parts["n_features"])
+        return PreparedProblem(problem, parts)
+
+    def make_problem(self, X: Any, Y: Any, sample_weight: Any = None) -> _native.Problem:
+        """Make a native problem of more examples with the same features.
+
+        Parameters
+        ----------
+        X, Y, sample_weight
+            As for `prepare_problem`.
+        """
+        return _native.ListedProblem(**self._truths(X, Y, sample_weight, self.n_features))
+
+    @staticmethod
+    def _truths(X: Any, Y: Any, sample_weight: Any, n_features: int | None) -> dict[str, Any]:
         import scipy.sparse
 
-        matrix, losses, counts = stacked_rows(X, Y, None)
+        matrix, losses, counts = stacked_rows(X, Y, n_features)
         n = len(counts)
         # The first output of an example stands for no violation: no features, no loss. The others
         # have the features -x_ij, so that their difference to it is x_ij.
@@ -115,7 +132,7 @@ class Constraints(Structure):
         lengths[own] = np.diff(rows.indptr)
         loss = np.zeros(n_rows)
         loss[own] = losses
-        parts: dict[str, Any] = {
+        return {
             "n_features": int(matrix.shape[1]),
             "offsets": np.concatenate([first, [n_rows]]).astype(np.int64),
             "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
@@ -124,9 +141,6 @@ class Constraints(Structure):
             "loss": loss,
             "example_weight": example_weights(sample_weight, n),
         }
-        problem = _native.ListedProblem(**parts)
-        self._set(matrix.shape[1])
-        return PreparedProblem(problem, parts)
 
     def memory_needed(self, dtype: Any) -> tuple[str, int]:
         """Return name and size in bytes of the largest arrays of training.

@@ -203,13 +203,33 @@ class DependencyTree(Structure):
         """
         inputs, truths = paired_sentences(X, Y)
         columns, trees = self._prepare(inputs, truths)
+        return PreparedProblem(*self._truths(columns, trees, sample_weight))
+
+    def make_problem(self, X: Any, Y: Any, sample_weight: Any = None) -> _native.DependencyProblem:
+        """Make a native problem of more sentences, with the relations that are known.
+
+        Parameters
+        ----------
+        X, Y, sample_weight
+            As for `prepare_problem`.
+        """
+        inputs, truths = paired_sentences(X, Y)
+        columns = _columns(inputs)
+        for i, sentence in enumerate(columns):
+            if not sentence["form"]:
+                raise ValueError(f"sentence {i} has no words; leave it out of the training data")
+        return self._truths(columns, self._trees(columns, truths), sample_weight)[0]
+
+    def _truths(
+        self, columns: list[dict[str, list[str]]], trees: _Trees, sample_weight: Any
+    ) -> tuple[_native.DependencyProblem, dict[str, Any]]:
         arguments = self._arguments(columns)
         arguments["heads"] = trees.heads
         if self.labels_:
             arguments["labels"] = self._codes(trees.names)
         if sample_weight is not None:
-            arguments["example_weight"] = sequence_weights(sample_weight, len(inputs), "sentence")
-        return PreparedProblem(_native.DependencyProblem(**arguments), arguments)
+            arguments["example_weight"] = sequence_weights(sample_weight, len(columns), "sentence")
+        return _native.DependencyProblem(**arguments), arguments
 
     def _arguments(self, columns: list[dict[str, list[str]]]) -> dict[str, Any]:
         lengths = [len(sentence["form"]) for sentence in columns]

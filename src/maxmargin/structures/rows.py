@@ -86,6 +86,23 @@ class LinearRows:
         self._take(learned)
         return matrix, above, below
 
+    def bounds_of(self, Y: Any, margins: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what more examples want of their scores, by what is known.
+
+        Parameters
+        ----------
+        Y : list or array
+            Their outputs; a class must be known.
+        margins : array or None
+            As for `prepare_problem`.
+
+        Returns
+        -------
+        above, below : array
+            l of w·x >= l and of -w·x >= l; minus infinity where there is no such wish.
+        """
+        return self._bounds(Y, margins)[:2]
+
     def _set(self, n_columns: int) -> None:
         self.n_columns_ = n_columns
         self.n_features = self.n_rows
@@ -234,6 +251,8 @@ class Binary(LinearRows, Structure):
     ----------
     bias : float
         As in `LinearRows`.
+    labels : list or None
+        The two classes. None: those of Y.
 
     Attributes
     ----------
@@ -249,8 +268,9 @@ class Binary(LinearRows, Structure):
     ['a', 'b']
     """
 
-    def __init__(self, *, bias: float = 0.0) -> None:
+    def __init__(self, *, bias: float = 0.0, labels: Any = None) -> None:
         super().__init__(bias=bias)
+        self.labels = labels
         self.classes_: list[Any] = []
 
     def __repr__(self) -> str:
@@ -259,11 +279,30 @@ class Binary(LinearRows, Structure):
     def _bounds(
         self, Y: Any, margins: Any
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, Any]]:
-        codes, classes = _two_classes(Y)
+        codes, classes = self._coded(Y)
+        return *self._wanted(codes, margins), {"classes": classes}
+
+    @staticmethod
+    def _wanted(
+        codes: NDArray[Any], margins: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         wanted = np.ones(len(codes)) if margins is None else _margins(margins, len(codes))
         above = np.where(codes == 1, wanted, -np.inf)
-        below = np.where(codes == 0, wanted, -np.inf)
-        return above, below, {"classes": classes}
+        return above, np.where(codes == 0, wanted, -np.inf)
+
+    def _coded(self, Y: Any) -> tuple[NDArray[Any], list[Any]]:
+        """Return 0 or 1 for each label, and the two classes: those of Y, or those that are given."""
+        if self.labels is None:
+            return _two_classes(Y)
+        if len(self.labels) != 2:
+            raise ValueError(f"there are {len(self.labels)} classes; expected two")
+        codes = known_classes(Y, {label: k for k, label in enumerate(self.labels)})
+        return codes.astype(np.intp), list(self.labels)
+
+    def bounds_of(self, Y: Any, margins: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what more examples want of their scores; see `LinearRows.bounds_of`."""
+        codes = known_classes(Y, {label: k for k, label in enumerate(self.classes_)})
+        return self._wanted(codes.astype(np.intp), margins)
 
     def _take(self, learned: dict[str, Any]) -> None:
         self.classes_ = learned["classes"]

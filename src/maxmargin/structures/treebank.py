@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin import _native
 from maxmargin.errors import FileFormatError
 from maxmargin.features.treebank import TreeReading
 from maxmargin.printable import quoted
@@ -313,6 +314,21 @@ class Treebank(Structure):
         if self.count:
             self._count(*learned)
         return prepared
+
+    def make_problem(self, X: Any, Y: Any, sample_weight: Any = None) -> _native.Problem:
+        """Make a native problem of more sentences, with the words and rules that are known.
+
+        Parameters
+        ----------
+        X, Y : sequence
+            Sentences and their trees; all rules of Y are known.
+        sample_weight : array, optional
+            A factor of C for each sentence.
+        """
+        sentences, trees = self._pairs_of(X, Y)
+        encoded = [self.reading_.encode(tree) for tree in trees]
+        read = [self._read(pairs) for pairs in sentences]
+        return self.grammar_.make_problem(read, encoded, sample_weight)
 
     def _count(self, sentences: list[Sentence], encoded: list[Any]) -> None:
         n = self.grammar_.n_features
