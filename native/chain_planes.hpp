@@ -32,6 +32,13 @@ class ChainPlanes : public ChainGrades<T> {
     return bytes;
   }
 
+  // (Nobody else may use the inner products of these sequences now: an engine that keeps windows has its
+  // problem to itself.)
+  void release(std::size_t begin, std::size_t end) const override {
+    for (std::size_t i = begin; i < end; ++i) delete[] grams_[i].exchange(nullptr);
+    data_.release(begin, end);
+  }
+
   // ---- planes ----------------------------------------------------------------------------------
 
   double loss(std::size_t i, CodeView plane) const override {

@@ -77,6 +77,9 @@ class LineFeatures:
         self._index: _native.FeatureIndex | None = None
         # Names are made when somebody asks: of where each feature was seen first, or from a file.
         self.names: list[str] | Callable[[], list[str]] | None = None
+        # Of a file that is mapped: names of some features, and the lines that gave them.
+        self.lookup: Callable[[NDArray[Any]], list[str]] | None = None
+        self.lines: NDArray[Any] | None = None
         self._seen: tuple[ColumnTable, NDArray[np.uint32], NDArray[np.uint32]] | None = None
         # Features that were not learned, but taken over behind them: from whom, and which.
         self._joined: tuple[LineFeatures, NDArray[np.intp]] | None = None
@@ -140,6 +143,9 @@ class LineFeatures:
         if self._seen is not None:
             learned = features < len(self._seen[2])
             lines[learned] = self._seen[2][features[learned]]
+        elif self.lines is not None:
+            learned = features < len(self.lines)
+            lines[learned] = self.lines[features[learned]]
         return lines
 
     def all_names(self) -> list[str]:
@@ -169,6 +175,8 @@ class LineFeatures:
             which = list(range(table.n_columns))
             text, ends = self._native.names(table.native, which, token[features], line[features])
             return [text[a:b].decode("utf-8") for a, b in itertools.pairwise(ends.tolist())]
+        if self.lookup is not None:
+            return self.lookup(features)
         if callable(self.names):
             self.names = self.names()
         if self.names is None:
@@ -178,7 +186,10 @@ class LineFeatures:
     def __getstate__(self) -> dict[str, Any]:
         # Native objects are made again; names are written out, because the table stays behind.
         native = dict.fromkeys(("_native", "_index", "_seen", "_joined"))
-        return {**self.__dict__, "names": self.all_names(), **native}
+        if not self.fingerprints.flags.owndata:
+            native["fingerprints"] = np.array(self.fingerprints)
+        mapped = {"lookup": None, "lines": None if self.lines is None else np.array(self.lines)}
+        return {**self.__dict__, "names": self.all_names(), **native, **mapped}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
