@@ -20,6 +20,7 @@ __all__ = [
     "add_reading",
     "add_threads",
     "at_least",
+    "conllu_columns",
     "guarded",
     "load_function",
     "make_encoder",
@@ -77,14 +78,12 @@ def number(
 
 def size(text: str) -> int:
     """Read a number of bytes such as 500M; a type for argparse."""
-    units = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-    digits = text.rstrip("kKMGTB").strip()
-    unit = text[len(text.rstrip("kKMGTB")) :].removesuffix("B").replace("K", "k")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or unit not in units:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a size: expected a number of bytes, or one with k, M, G or T"
-        )
-    return int(digits) * units[unit]
+    from maxmargin.memory import parse_bytes
+
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
@@ -123,7 +122,7 @@ def add_reading(
         )
     group.add_argument(
         "--columns",
-        default="form,upos",
+        default=None,
         metavar="NAMES",
         help="of CoNLL-U: which columns to take, in this order, such as form,lemma,feats.Case,upos "
         "(default: form,upos)",
@@ -185,7 +184,7 @@ def read_data(
     if kind == "conllu":
         from maxmargin.io.conllu import conllu_to_columns
 
-        data = conllu_to_columns(data, options.columns.split(","), source)
+        data = conllu_to_columns(data, conllu_columns(options), source)
         return parse_columns(data, source, separator="tab")
     try:
         return parse_columns(
@@ -197,6 +196,11 @@ def read_data(
             raise
         flag = getattr(options, "format_flag", "--format")
         raise ValueError(f"{error} (it looks like {hint}: try {flag} {hint})") from None
+
+
+def conllu_columns(options: argparse.Namespace) -> list[str]:
+    """Return the columns of CoNLL-U that ``--columns`` names."""
+    return (options.columns or "form,upos").split(",")
 
 
 def _looks_like(data: bytes) -> str | None:

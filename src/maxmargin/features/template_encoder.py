@@ -96,6 +96,17 @@ class LineFeatures:
         self._seen = (table, token, line)
         return indptr, indices
 
+    def learner(self) -> _native.FeatureLearner:
+        """Return what learns the features of a table that comes in pieces."""
+        return self._native.learner()
+
+    def native_names(
+        self, table: ColumnTable, token: NDArray[np.uint32], line: NDArray[np.uint32]
+    ) -> tuple[bytes, NDArray[np.int64]]:
+        """Return the names that lines give tokens: end to end, and where each ends."""
+        which = list(range(table.n_columns))
+        return self._native.names(table.native, which, token, line)
+
     def join(self, earlier: LineFeatures) -> NDArray[np.int64]:
         """Know the features of an earlier training, too, behind those that were learned.
 
@@ -172,8 +183,7 @@ class LineFeatures:
             return []
         if self._seen is not None:
             table, token, line = self._seen
-            which = list(range(table.n_columns))
-            text, ends = self._native.names(table.native, which, token[features], line[features])
+            text, ends = self.native_names(table, token[features], line[features])
             return [text[a:b].decode("utf-8") for a, b in itertools.pairwise(ends.tolist())]
         if self.lookup is not None:
             return self.lookup(features)
@@ -341,9 +351,7 @@ class TemplateEncoder:
         EncodedBatch
             The features of its tokens.
         """
-        table = as_table(X)
-        label_column = self._label_given if table.label_column is None else table.label_column
-        self._check_columns(table, label_column)
+        table, label_column = self._checked(X)
         unigrams, bigrams = LineFeatures(self.unigrams.program), LineFeatures(self.bigrams.program)
         pairs: Rows | tuple[None, None] = (None, None)
         if self.hash_bits is not None:
@@ -361,6 +369,35 @@ class TemplateEncoder:
         self.unigrams, self.bigrams = unigrams, bigrams
         self.n_columns, self.label_column = table.n_columns, label_column
         return self._batch(table, rows, pairs)
+
+    def begin(self, X: Any) -> ColumnTable:
+        """Take note of the columns of the first piece of a table; later ones must have them too.
+
+        Parameters
+        ----------
+        X : ColumnTable or list of sequences
+            The piece.
+
+        Returns
+        -------
+        ColumnTable
+            The same.
+        """
+        table, label_column = self._checked(X)
+        if self.n_columns == 0:
+            self.n_columns, self.label_column = table.n_columns, label_column
+        elif table.n_columns != self.n_columns:
+            raise ValueError(
+                f"{table.source}: found {table.n_columns} columns; expected {self.n_columns}, as "
+                "in the sequences before"
+            )
+        return table
+
+    def _checked(self, X: Any) -> tuple[ColumnTable, int | None]:
+        table = as_table(X)
+        label_column = self._label_given if table.label_column is None else table.label_column
+        self._check_columns(table, label_column)
+        return table, label_column
 
     def transform(self, X: Any) -> EncodedBatch:
         """Encode a table with the features that are known; unknown ones are ignored.
