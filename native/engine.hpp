@@ -387,7 +387,7 @@ class Engine {
 
   typename Blocks<T>::Size size() const {
     auto size = blocks_.size();
-    size.bytes += structure_.cache_bytes();
+    if (!windows_) size.bytes += structure_.cache_bytes();  // windows count theirs
     return size;
   }
 

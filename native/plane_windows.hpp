@@ -5,7 +5,8 @@
 // Gram matrices, and come back when the window is entered again. No plane is ever given up for want of
 // memory, and no number changes by a journey to the file and back: u, w and all later steps are, bit for
 // bit, those of a run with memory for everything. What the structure keeps for the examples of a window
-// (inner products of tokens, pages of mapped data) is given back whenever it is left.
+// (inner products of tokens) counts as theirs, and is given up when they go to the file; the pages of mapped
+// data are given back whenever a window is left.
 #pragma once
 
 #include "engine_state.hpp"
@@ -42,6 +43,7 @@ class PlaneWindows final : public Windows {
     if (!kept_[k].away) return;
     put(k, restored(k, file_.get(k)));
     kept_[k].away = false;
+    kept_[k].sums = counted(k);
     in_memory_ += kept_[k].sums.bytes;
   }
 
@@ -49,13 +51,13 @@ class PlaneWindows final : public Windows {
     Kept& kept = kept_[k];
     const Sums now = counted(k);
     const std::size_t total = in_memory_ - kept.sums.bytes + now.bytes;
-    const bool away = total > limit_ && now.parts > 0 && file_.there();
+    const bool away = total > limit_ && now.bytes > 0 && file_.there();
     if (away) file_.put(k, packed(save_state(blocks_, begin(k), end(k))));
     kept.sums = now;
     kept.away = away;
     in_memory_ = away ? total - now.bytes : total;
     if (away) put(k, std::vector<Parts<T>>(end(k) - begin(k)));
-    structure_.release(begin(k), end(k));
+    structure_.release(begin(k), end(k), away);
   }
 
  private:
@@ -77,7 +79,8 @@ class PlaneWindows final : public Windows {
     sums.loss = blocks_.loss_of(begin(k), end(k));
     sums.price = blocks_.price_of(begin(k), end(k));
     const auto size = blocks_.size_of(begin(k), end(k));
-    sums.parts = size.parts, sums.planes = size.planes, sums.bytes = size.bytes;
+    sums.parts = size.parts, sums.planes = size.planes;
+    sums.bytes = size.bytes + structure_.cache_bytes(begin(k), end(k));
     return sums;
   }
 

@@ -22,6 +22,7 @@ __all__ = [
     "at_least",
     "conllu_columns",
     "guarded",
+    "is_function",
     "load_function",
     "make_encoder",
     "note",
@@ -98,15 +99,31 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(
-    parser: argparse.ArgumentParser, *, labels: bool = True, flag: str = "--format"
+    parser: argparse.ArgumentParser,
+    *,
+    labels: bool = True,
+    flag: str = "--format",
+    tables: bool = False,
 ) -> None:
-    """Add the options for reading a file of sequences; `flag` is the option for its format."""
+    """Add the options for reading a file of sequences.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of the command.
+    labels : bool
+        Whether there is a column of labels.
+    flag : str
+        The option for the format.
+    tables : bool
+        Whether Parquet and Arrow files can be read.
+    """
     parser.set_defaults(format_flag=flag)
     group = parser.add_argument_group("how to read the files (gzip is recognised, - is a pipe)")
     group.add_argument(
         flag,
         dest="format",
-        choices=FORMATS,
+        choices=(*FORMATS, "parquet") if tables else FORMATS,
         default=None,
         help="conll: one token a line, columns between tabs or spaces, a blank line between "
         "sequences (the default); crfsuite: label TAB attribute[:value] ...; svmhmm: TAG qid:N "
@@ -127,6 +144,15 @@ def add_reading(
         help="of CoNLL-U: which columns to take, in this order, such as form,lemma,feats.Case,upos "
         "(default: form,upos)",
     )
+    if tables:
+        group.add_argument(
+            "--sequence",
+            metavar="NAMES",
+            default=None,
+            help="of Parquet and Arrow, where a row is a token: the columns whose change begins "
+            "another sequence (default: a row is a sequence, its cells are lists; --columns names "
+            "the columns to take, the label's last)",
+        )
     group.add_argument(
         "--separator",
         choices=("auto", "tab", "space"),

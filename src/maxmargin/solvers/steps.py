@@ -62,14 +62,11 @@ class Context:
         """
         if self.windows is None or not permute:
             return self._order(self.n_examples, permute, together)
-        begins = np.concatenate([[0], self.windows[:-1]]).astype(np.int64)
-        order = np.empty(self.n_examples, dtype=np.uint32)
-        at = 0
-        for k in self.rng.permutation(len(begins)):
-            n = self.windows[k] - int(begins[k])
-            order[at : at + n] = self._order(n, permute, together) + np.uint32(begins[k])
-            at += n
-        return order
+        # Windows in random order, and random order within each; a window has neighbours anyway.
+        n_each = np.diff(self.windows, prepend=0)
+        key = np.repeat(self.rng.permutation(len(n_each)).astype(np.float64), n_each)
+        key += self.rng.random(len(key))
+        return np.argsort(key).astype(np.uint32)
 
     def _order(self, n: int, permute: bool, together: int) -> NDArray[np.uint32]:
         if not permute:

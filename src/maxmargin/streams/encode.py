@@ -57,8 +57,10 @@ def open_source(
     piece = 1 << 20 if memory is None else min(max(memory // 400, 1 << 16), 1 << 20)
     paths = path_list(source)
     is_table = not callable(source) and hasattr(source, "scanner")
-    if is_table or file_format == "parquet" or (
-        file_format is None and paths is not None and all(map(looks_like_table, paths))
+    if (
+        is_table
+        or file_format == "parquet"
+        or (file_format is None and paths is not None and all(map(looks_like_table, paths)))
     ):
         given = source if paths is None else paths
         return TableFiles(given, columns, sequence, rows=max(piece // 64, 1024))

@@ -224,7 +224,9 @@ class ObjectPieces(PieceEncoder):
         if first:
             strings = kind.startswith("strings")
             if not strings and (encoder.min_count > 1 or encoder.hash_bits is not None):
-                raise ValueError(f"min_count and hash_bits are for strings, but X is of kind {kind}")
+                raise ValueError(
+                    f"min_count and hash_bits are for strings, but X is of kind {kind}"
+                )
         elif kind != encoder.kind:
             raise ValueError(
                 f"X is of kind {kind}; expected kind {encoder.kind}, as the sequences before it"
