@@ -21,8 +21,14 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
                            std::optional<Array<std::int64_t>> pair_indptr,
                            std::optional<Array<std::uint32_t>> pair_indices,
                            std::optional<Array<double>> values64,
-                           std::optional<Array<double>> token_weight64) {
+                           std::optional<Array<double>> token_weight64,
+                           std::optional<Array<std::uint8_t>> mapping, std::uint64_t file_hash) {
   const auto keep = [this](const auto& array) { this->keep(array); };
+  if (mapping) {
+    data_.mapping.bytes = {mapping->data(), mapping->shape(0)};
+    data_.file_hash = file_hash;
+    keep(*mapping);
+  }
   data_.n_labels = n_labels;
   data_.offsets = {offsets.data(), offsets.shape(0)};
   keep(offsets);
@@ -37,12 +43,13 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
   take_tokens(data_, n_sparse, tokens, {indptr, indices, values, values64, dense32, dense64}, keep);
   data_.n_pair = n_pair;
   require(n_pair <= ~std::uint32_t{0}, "more pair features than the index type holds (2^32 - 1)");
-  take_rows(pair_indptr, pair_indices, n_pair, tokens, data_.pair_indptr, data_.pair_indices, keep);
+  take_rows(pair_indptr, pair_indices, n_pair, tokens, data_.pair_indptr, data_.pair_indices, keep, data_.mapping);
   if (labels) {
     require(labels->shape(0) == tokens, "labels must have one entry per token");
     for (std::size_t t = 0; t < tokens; ++t) {
       require(labels->data()[t] >= 0 && std::size_t(labels->data()[t]) < n_labels, "label code out of range");
     }
+    data_.mapping.release(labels->data(), tokens);
     data_.labels = labels->data();
     keep(*labels);
   }
@@ -239,6 +246,7 @@ void bind_chain(nb::module_& m) {
       .def("data_hash", &Problem::data_hash, nb::call_guard<nb::gil_scoped_release>(),
            "A hash of the data; 0 if it cannot be told.")
       .attr("linear_term") = nb::none();  // the u₀ of the objective, for whoever gives the problem one
+  m.attr("Problem").attr("windows") = nb::none();  // how the engine keeps its planes, where they may not fit in memory
   auto cls = nb::class_<ChainProblem, Problem>(m, "ChainProblem");
   cls.def(nb::init<std::size_t, std::size_t, Array<std::int64_t>, std::optional<Array<std::int64_t>>,
                    std::optional<Array<std::uint32_t>>, std::optional<Array<float>>,
@@ -246,12 +254,14 @@ void bind_chain(nb::module_& m) {
                    std::optional<Array<std::int32_t>>, std::optional<Array<float>>,
                    std::optional<Array<double, 2>>, std::optional<Array<double>>, std::size_t,
                    std::optional<Array<std::int64_t>>, std::optional<Array<std::uint32_t>>,
-                   std::optional<Array<double>>, std::optional<Array<double>>>(),
+                   std::optional<Array<double>>, std::optional<Array<double>>,
+                   std::optional<Array<std::uint8_t>>, std::uint64_t>(),
           "n_labels"_a, "n_sparse"_a, "offsets"_a, "indptr"_a = nb::none(), "indices"_a = nb::none(),
           "values"_a = nb::none(), "dense32"_a = nb::none(), "dense64"_a = nb::none(),
           "labels"_a = nb::none(), "token_weight"_a = nb::none(), "cost"_a = nb::none(),
           "example_weight"_a = nb::none(), "n_pair"_a = 0, "pair_indptr"_a = nb::none(),
-          "pair_indices"_a = nb::none(), "values64"_a = nb::none(), "token_weight64"_a = nb::none());
+          "pair_indices"_a = nb::none(), "values64"_a = nb::none(), "token_weight64"_a = nb::none(),
+          "mapping"_a = nb::none(), "file_hash"_a = 0);
   bind_sparse_weights(m);
   bind_decoding<Array<float>>(cls);
   bind_decoding<Array<double>>(cls);

@@ -139,24 +139,26 @@ class EngineHandle final : public Owned {
       std::vector<double> loss, alpha, values;
       std::vector<std::size_t> places;
       const double one = 1.0;
-      for (std::size_t i = 0; i < e->blocks().n_examples(); ++i) {
-        for (const auto& part : e->blocks()[i]) {
-          for (std::size_t k = 1; k < part.set.size(); ++k) {
-            const CodeView code = part.set.code(k);
-            delta.wipe();
-            structure.accumulate(*ws, i, part.index, {&code, 1}, &one, delta);
-            delta.places(places);
-            example.push_back(std::int64_t(i));
-            loss.push_back(part.set.loss()[k]);
-            alpha.push_back(part.set.alpha()[k]);
-            for (const std::size_t j : places) {
-              indices.push_back(std::int64_t(j));
-              values.push_back(double(delta.data()[j]));
+      for_windows(e->blocks().windows(), e->blocks().n_examples(), [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+          for (const auto& part : e->blocks()[i]) {
+            for (std::size_t k = 1; k < part.set.size(); ++k) {
+              const CodeView code = part.set.code(k);
+              delta.wipe();
+              structure.accumulate(*ws, i, part.index, {&code, 1}, &one, delta);
+              delta.places(places);
+              example.push_back(std::int64_t(i));
+              loss.push_back(part.set.loss()[k]);
+              alpha.push_back(part.set.alpha()[k]);
+              for (const std::size_t j : places) {
+                indices.push_back(std::int64_t(j));
+                values.push_back(double(delta.data()[j]));
+              }
+              indptr.push_back(std::int64_t(indices.size()));
             }
-            indptr.push_back(std::int64_t(indices.size()));
           }
         }
-      }
+      });
       return nb::make_tuple(to_numpy(std::move(example)), to_numpy(std::move(loss)), to_numpy(std::move(alpha)),
                             to_numpy(std::move(indptr)), to_numpy(std::move(indices)), to_numpy(std::move(values)));
     }, engine_);
@@ -323,6 +325,7 @@ class EngineHandle final : public Owned {
   void widen() {
     const auto* engine = std::get_if<std::shared_ptr<Engine<float>>>(&engine_);
     require(engine != nullptr, "the weights are 8-byte already");
+    require(!windowed_, "weights do not become wider where planes are kept in windows");
     std::shared_ptr<Engine<double>> fresh = mm::widened(**engine, narrow(), wide());
     engine_ = std::move(fresh);
     widened_ = true;
@@ -335,6 +338,42 @@ class EngineHandle final : public Owned {
   }
 
   bool solves(const Problem& problem) const { return &problem == &problem_; }
+
+  // ---- windows (plane_windows.hpp) ----
+
+  ~EngineHandle() {
+    if (windowed_) problem_.in_windows = false;
+  }
+  void set_windows(std::vector<std::size_t> ends, std::size_t limit, int descriptor) {
+    require(!problem_.in_windows, "another engine keeps windows of this problem");
+    require(!mapped(), "with a kernel all examples are needed at once");
+    std::visit([&](auto& e) { e->set_windows(std::move(ends), limit, descriptor); }, engine_);
+    problem_.in_windows = windowed_ = true;
+  }
+  bool windowed() const { return windowed_; }
+  nb::object window_state(std::size_t k) {
+    return std::visit([&](auto& e) {
+      require(windowed_ && k < e->windows()->size(), "there is no such window");
+      const std::vector<std::byte> bytes = e->windows()->state(k);
+      const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+      return to_numpy(std::vector<std::uint8_t>(first, first + bytes.size()));
+    }, engine_);
+  }
+  void restore_window(std::size_t k, Array<std::uint8_t> piece) {
+    std::visit([&](auto& e) {
+      require(windowed_ && k < e->windows()->size(), "there is no such window");
+      e->windows()->restore(k, {reinterpret_cast<const std::byte*>(piece.data()), piece.shape(0)});
+    }, engine_);
+  }
+  nb::dict window_size() const {
+    return std::visit([](const auto& e) {
+      nb::dict d;
+      d["windows"] = e->windows() == nullptr ? 0 : e->windows()->size();
+      d["away"] = e->windows() == nullptr ? 0 : e->windows()->n_away();
+      d["file_bytes"] = e->windows() == nullptr ? 0 : e->windows()->file_bytes();
+      return d;
+    }, engine_);
+  }
 
   // The weights, as a view that keeps the engine alive.
   static nb::object weights(nb::handle self) {
@@ -379,7 +418,8 @@ class EngineHandle final : public Owned {
 
   nb::dict state() const {
     return std::visit([](const auto& e) {
-      auto s = save_state(*e);
+      // The planes of windows are asked for one by one.
+      auto s = save_state(e->blocks(), 0, e->windows() == nullptr ? e->blocks().n_examples() : 0);
       nb::dict d;
       d["example"] = to_numpy(std::move(s.example));
       d["lo"] = to_numpy(std::move(s.lo));
@@ -479,9 +519,10 @@ class EngineHandle final : public Owned {
         for (const T x : fixed) require(std::isfinite(x), "the checkpoint holds a fixed linear term that is not finite");
         require(!e->weights().mapped() && formulated_.slack() != Slack::kHard, "the checkpoint has a fixed linear term, which this problem cannot have");
       }
-      auto restored = restore_parts(s, *formulated_.structure<T>(), e->blocks().factored(), e->blocks().unconstrained());
+      // Those of windows were put in place before.
+      auto restored = restore_parts(s, *formulated_.structure<T>(), e->blocks().factored(), e->blocks().unconstrained(), 0, windowed_ ? 0 : e->blocks().n_examples());
       const auto put = [&](std::vector<Parts<T>>& parts, const std::vector<T>& sums, const std::vector<T>& w, const std::vector<T>& b) {
-        std::swap(e->blocks().parts(), parts);
+        if (!windowed_) std::swap(e->blocks().parts(), parts);
         std::copy(sums.begin(), sums.end(), e->weights().sums());
         e->weights().relink();
         std::copy(w.begin(), w.end(), e->weights().data());
@@ -567,6 +608,7 @@ class EngineHandle final : public Owned {
   // Shared with the arrays that are views of the weights: they outlive `widen`.
   std::variant<std::shared_ptr<Engine<float>>, std::shared_ptr<Engine<double>>> engine_;
   bool widened_ = false;
+  bool windowed_ = false;
 };
 
 }  // namespace
@@ -683,6 +725,11 @@ void bind_engine(nb::module_& m) {
       .property("nu", &EngineHandle::nu)
       .property("factored", &EngineHandle::factored)
       .def("solves", &EngineHandle::solves, "problem"_a)
+      .def("set_windows", &EngineHandle::set_windows, "ends"_a, "limit"_a, "descriptor"_a)
+      .property("windowed", &EngineHandle::windowed)
+      .def("window_state", &EngineHandle::window_state, "k"_a)
+      .def("restore_window", &EngineHandle::restore_window, "k"_a, "piece"_a)
+      .def("window_size", &EngineHandle::window_size)
       .property("weights", &EngineHandle::weights);
 }
 

@@ -18,11 +18,11 @@ nb::list names(const Vocabulary& labels) {
 }
 
 nb::tuple parse_items(Array<std::uint8_t> data, const std::string& format, Vocabulary& vocabulary,
-                      bool grow, bool labels_wanted) {
+                      bool grow, bool labels_wanted, std::size_t first_line) {
   const bool crfsuite = format == "crfsuite";
   require(crfsuite || format == "svmhmm",
           "format is '" + format + "'; expected 'crfsuite' or 'svmhmm'");
-  ItemParser parser(vocabulary, grow, labels_wanted);
+  ItemParser parser(vocabulary, grow, labels_wanted, first_line);
   {
     // Other Python threads run meanwhile. They must leave the vocabulary alone: it is grown without
     // a lock. (Without grow they may look things up in it.)
@@ -51,7 +51,7 @@ nb::tuple parse_items(Array<std::uint8_t> data, const std::string& format, Vocab
 void bind_items(nb::module_& m) {
   m.attr("MAX_VALUE") = kMaxValue;
   m.def("parse_items", &parse_items, "data"_a, "format"_a, "vocabulary"_a, "grow"_a,
-        "labels_wanted"_a,
+        "labels_wanted"_a, "first_line"_a = 1,
         "Parse an item file, 'crfsuite' or 'svmhmm', from its bytes.\n\n"
         "Returns (offsets, indptr, indices, values, codes, label names, sequence weights). values\n"
         "is None when all are one, codes when labels are not wanted, the weights when none is given.\n"

@@ -1,7 +1,8 @@
 // Python's view of texts: checksums, column files, templates, expansion into features.
 #include "bindings.hpp"
 #include "encode.hpp"
-#include "expand.hpp"
+#include "mapping.hpp"
+#include "learn_features.hpp"
 
 namespace mm {
 
@@ -194,16 +195,39 @@ nb::tuple numpy_rows(AllRows&& rows) { return nb::make_tuple(to_numpy(rows.indpt
 
 using Which = std::vector<std::size_t>;
 
+nb::tuple numpy_learned(LearnedFeatures&& learned) {
+  return nb::make_tuple(to_numpy(learned.rows.indptr), to_numpy(learned.rows.indices),
+                        to_numpy(std::move(learned.fingerprints)), to_numpy(std::move(learned.token)),
+                        to_numpy(std::move(learned.line)));
+}
+
 nb::tuple learn(const PyTemplate& t, const Columns& columns, const Which& which, std::size_t min_count, int threads) {
   LearnedFeatures learned;
   {
     nb::gil_scoped_release release;
     learned = expand_learning(Expansion(*t.program, columns.table, which), min_count, threads);
   }
-  return nb::make_tuple(to_numpy(learned.rows.indptr), to_numpy(learned.rows.indices),
-                        to_numpy(std::move(learned.fingerprints)), to_numpy(std::move(learned.token)),
-                        to_numpy(std::move(learned.line)));
+  return numpy_learned(std::move(learned));
 }
+
+// Learns the features of a table that comes in pieces.
+struct PyLearner {
+  explicit PyLearner(const PyTemplate& t) : program(t.program), learner(*program) {}
+  PyLearner(const PyLearner&) = delete;
+  PyLearner& operator=(const PyLearner&) = delete;
+
+  nb::tuple add(const Columns& columns, const Which& which, int threads) {
+    LearnedFeatures learned;
+    {
+      nb::gil_scoped_release release;
+      learned = learner.add(Expansion(*program, columns.table, which), 1, threads);
+    }
+    return numpy_learned(std::move(learned));
+  }
+
+  std::shared_ptr<const TemplateProgram> program;
+  FeatureLearner learner;
+};
 
 nb::tuple known(const PyTemplate& t, const Columns& columns, const Which& which, const FeatureIndex& index, int threads) {
   AllRows rows;
@@ -274,11 +298,15 @@ nb::list named_rows(const PyTemplate& t, const Columns& columns, const Which& wh
 void bind_text(nb::module_& m) {
   m.def(
       "checksum",
-      [](Bytes data) {
+      [](Bytes data, bool mapped) {
         nb::gil_scoped_release release;
-        return hash_bytes(text_of(data));
+        if (!mapped) return hash_bytes(text_of(data));
+        const Mapping mapping{{data.data(), data.shape(0)}};
+        return hash_bytes(text_of(data), [&](const char* first, std::size_t n) { mapping.release(first, n); });
       },
-      "data"_a, "64-bit hash of bytes, the same on every platform.");
+      "data"_a, "mapped"_a = false,
+      "64-bit hash of bytes, the same on every platform. mapped: they are those of a file that is mapped for\n"
+      "reading, and its pages are given back as the hash goes on.");
 
   nb::class_<Columns>(m, "Columns", "A column file in memory.")
       .def_static("parse", &parse, "data"_a, "separator"_a = "auto", "comment"_a = "", "n_columns"_a = 0,
@@ -323,7 +351,14 @@ void bind_text(nb::module_& m) {
       .def("known", &known, "columns"_a, "which"_a, "index"_a, "threads"_a = 1)
       .def("hashed", &hashed, "columns"_a, "which"_a, "bits"_a, "threads"_a = 1)
       .def("names", &names, "columns"_a, "which"_a, "token"_a, "line"_a)
+      .def("learner", [](const PyTemplate& t) { return new PyLearner(t); }, nb::rv_policy::take_ownership)
       .def("named_rows", &named_rows, "columns"_a, "which"_a, "sequence"_a);
+  nb::class_<PyLearner>(m, "FeatureLearner", "Learns the features of a table that comes in pieces.")
+      .def("add", &PyLearner::add, "columns"_a, "which"_a, "threads"_a = 1,
+           "indptr and indices of a piece; fingerprints, tokens and lines of the features that it was the first to have.")
+      .def("counts", [](PyLearner& l) { return to_numpy(l.learner.counts()); }, "In how many tokens each feature occurred.")
+      .def_prop_ro("memory_bytes", [](const PyLearner& l) { return l.learner.bytes(); })
+      .def("__len__", [](const PyLearner& l) { return l.learner.size(); });
 }
 
 }  // namespace mm

@@ -19,7 +19,7 @@ struct TokenArrays {
 template <class Keep>
 void take_rows(const std::optional<Array<std::int64_t>>& indptr, const std::optional<Array<std::uint32_t>>& indices,
                std::size_t n_features, std::size_t tokens, std::span<const std::int64_t>& ends,
-               std::span<const std::uint32_t>& ids, Keep&& keep) {
+               std::span<const std::uint32_t>& ids, Keep&& keep, const Mapping& mapping = {}) {
   require(indptr.has_value() == indices.has_value(), "indptr and indices go together");
   if (!indptr) {
     require(n_features == 0, "without indices there must be no features");
@@ -31,17 +31,25 @@ void take_rows(const std::optional<Array<std::int64_t>>& indptr, const std::opti
   keep(*indices);
   require(ends.size() == tokens + 1, "indptr must have one entry more than there are tokens");
   require(ends.front() == 0 && ends.back() == std::int64_t(ids.size()), "indptr must run from 0 to the number of indices");
-  // Without branches within a row, and so with vectors: the data of each tagged batch come by here.
-  std::uint32_t largest = 0;
-  for (const std::uint32_t id : ids) largest = std::max(largest, id);
-  bool good = ids.empty() || largest < n_features;
-  for (std::size_t t = 0; t < tokens; ++t) {
-    require(ends[t] <= ends[t + 1] && ends[t + 1] <= ends.back(), "indptr must not decrease");
-    const std::uint32_t* row = ids.data() + ends[t];
-    const std::int64_t n = ends[t + 1] - ends[t];
-    bool ascending = true;
-    for (std::int64_t k = 1; k < n; ++k) ascending &= row[k - 1] < row[k];
-    good &= ascending;
+  // In pieces, of which the pages are given back if they are mapped. Without branches within a row, and so
+  // with vectors: the data of each tagged batch come by here.
+  constexpr std::size_t kPiece = 1 << 16;
+  bool good = true;
+  for (std::size_t begin = 0; begin < tokens; begin += kPiece) {
+    const std::size_t end = std::min(begin + kPiece, tokens);
+    for (std::size_t t = begin; t < end; ++t) require(ends[t] <= ends[t + 1] && ends[t + 1] <= ends.back(), "indptr must not decrease");
+    std::uint32_t largest = 0;
+    for (std::int64_t e = ends[begin]; e < ends[end]; ++e) largest = std::max(largest, ids[std::size_t(e)]);
+    good &= ends[begin] == ends[end] || largest < n_features;
+    for (std::size_t t = begin; t < end; ++t) {
+      const std::uint32_t* row = ids.data() + ends[t];
+      const std::int64_t n = ends[t + 1] - ends[t];
+      bool ascending = true;
+      for (std::int64_t k = 1; k < n; ++k) ascending &= row[k - 1] < row[k];
+      good &= ascending;
+    }
+    mapping.release(ids.data() + ends[begin], std::size_t(ends[end] - ends[begin]));
+    mapping.release(ends.data() + begin, end - begin);
   }
   require(good, "feature ids of a token must be ascending and below the number of features");
 }
@@ -59,7 +67,7 @@ template <class Keep>
 void take_tokens(TokenData& data, std::size_t n_sparse, std::size_t tokens, const TokenArrays& arrays, Keep&& keep) {
   require(n_sparse <= ~std::uint32_t{0}, "more sparse features than the index type holds (2^32 - 1)");
   data.n_sparse = n_sparse;
-  take_rows(arrays.indptr, arrays.indices, n_sparse, tokens, data.indptr, data.indices, keep);
+  take_rows(arrays.indptr, arrays.indices, n_sparse, tokens, data.indptr, data.indices, keep, data.mapping);
   require(!(arrays.values && arrays.values64), "values and token weights have one precision");
   constexpr const char* kLength = "values and indices differ in length";
   require(!(arrays.values || arrays.values64) || arrays.indptr.has_value(), kLength);

@@ -14,6 +14,7 @@
 
 #include "part.hpp"
 #include "slack.hpp"
+#include "windows.hpp"
 
 namespace mm {
 
@@ -45,6 +46,10 @@ class Blocks {
   std::vector<Parts<T>>& parts() { return parts_; }
   const std::vector<Parts<T>>& parts() const { return parts_; }
 
+  // Where only the planes of one window are sure to be in memory (windows.hpp); nullptr: all of them are.
+  Windows* windows() const { return windows_; }
+  void set_windows(Windows* windows) { windows_ = windows; }
+
   // Was the dual found to have no upper bound?
   bool unbounded() const { return unbounded_; }
   void set_unbounded() { unbounded_ = true; }
@@ -61,8 +66,12 @@ class Blocks {
 
   // Σ_i Σ_y α_i(y) l_i(y)
   double expected_loss() const {
+    if (windows_ == nullptr) return loss_of(0, parts_.size());
+    return over_windows([](const Windows::Sums& sums) { return sums.loss; });
+  }
+  double loss_of(std::size_t begin, std::size_t end) const {
     double sum = 0.0;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
+    for (std::size_t i = begin; i < end; ++i) {
       const double weight = structure_.example_weight(i);
       for (const Part<T>& part : parts_[i]) {
         for (std::size_t k = 1; k < part.set.size(); ++k) {
@@ -74,9 +83,13 @@ class Blocks {
   }
   // Σ_i ½ M_i², where slacks are quadratic.
   double expected_price() const {
+    if (windows_ == nullptr) return price_of(0, parts_.size());
+    return over_windows([](const Windows::Sums& sums) { return sums.price; });
+  }
+  double price_of(std::size_t begin, std::size_t end) const {
     if (slack_ != Slack::kQuadratic) return 0.0;
     double sum = 0.0;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
+    for (std::size_t i = begin; i < end; ++i) {
       for (const Part<T>& part : parts_[i]) {
         const double M = mass(part);
         sum += structure_.example_weight(i) * 0.5 * M * M;
@@ -188,15 +201,17 @@ class Blocks {
     auto ws = structure.workspace();
     std::vector<CodeView> views;
     std::vector<double> coef;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      for (const Part<T>& part : parts_[i]) {
-        part.set.views(views);
-        coef.assign(part.set.alpha(), part.set.alpha() + part.set.size());
-        coef[0] = 0.0;  // the truth has no features, and maybe a mass without end
-        for (double& c : coef) c *= C_of(i);
-        structure.accumulate(*ws, i, part.index, views, coef.data(), weights);
+    for_windows(windows_, parts_.size(), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        for (const Part<T>& part : parts_[i]) {
+          part.set.views(views);
+          coef.assign(part.set.alpha(), part.set.alpha() + part.set.size());
+          coef[0] = 0.0;  // the truth has no features, and maybe a mass without end
+          for (double& c : coef) c *= C_of(i);
+          structure.accumulate(*ws, i, part.index, views, coef.data(), weights);
+        }
       }
-    }
+    });
     weights.set_sums_only(false);
     if (weights.mapped()) structure.map_weights(weights);
   }
@@ -214,10 +229,22 @@ class Blocks {
   }
   Size size() const {
     Size size;
-    size.bytes = parts_.capacity() * sizeof(Parts<T>);
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (windows_ == nullptr) {
+      size = size_of(0, parts_.size());
+    } else {
+      for (std::size_t k = 0; k < windows_->size(); ++k) {
+        const Windows::Sums sums = windows_->sums(k);
+        size.parts += sums.parts, size.planes += sums.planes, size.bytes += sums.bytes;
+      }
+    }
+    size.bytes += parts_.capacity() * sizeof(Parts<T>);
+    return size;
+  }
+  Size size_of(std::size_t begin, std::size_t end) const {
+    Size size;
+    for (std::size_t i = begin; i < end; ++i) {
       const Parts<T>& parts = parts_[i];
-      if (i + kAhead < parts_.size() && !parts_[i + kAhead].empty()) prefetch_range(parts_[i + kAhead].data(), sizeof(Part<T>));
+      if (i + kAhead < end && !parts_[i + kAhead].empty()) prefetch_range(parts_[i + kAhead].data(), sizeof(Part<T>));
       size.parts += parts.size();
       size.bytes += parts.capacity() * sizeof(Part<T>);
       for (const Part<T>& part : parts) {
@@ -233,6 +260,13 @@ class Blocks {
   static constexpr std::size_t kAhead = 16;
 
  private:
+  template <class Of>
+  double over_windows(Of&& of) const {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < windows_->size(); ++k) sum += of(windows_->sums(k));
+    return sum;
+  }
+
   const Structure<T>& structure_;
   double C_;
   Slack slack_;
@@ -241,6 +275,7 @@ class Blocks {
   double loss_ = 0.0, price_ = 0.0;
   bool unbounded_ = false;
   std::vector<double> hinge_, gaps_;
+  Windows* windows_ = nullptr;
 };
 
 }  // namespace mm

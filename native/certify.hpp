@@ -121,24 +121,28 @@ class Certifier {
   // them, and an example whose oracle missed a better output that is kept.
   double objective(double penalty, const double* w) {
     Blocks<T>& blocks = engine_.blocks();
-    const std::size_t n = exact_.n_examples(), shares = exact_.thread_safe() ? n_shares(threads_, n) : 1;
-    std::vector<double> value(n);
-    std::vector<typename Blocks<T>::Doubt> doubts(n);
-    run_shares(shares, [&](std::size_t share) {
-      auto ws = exact_.workspace();
-      for (std::size_t i = n * share / shares; i < n * (share + 1) / shares; ++i) {
-        value[i] = blocks.slack_of(exact_, *ws, i, w, blocks.slack(), &doubts[i]);
-      }
-    });
     unsure = 0.0;
     missed.reset();
     double most = 0.0;
-    for (std::size_t i = 0; i < n; ++i) {
-      unsure = std::max(unsure, doubts[i].unsure);
-      const double short_by = exact_.example_weight(i) * doubts[i].missed;
-      if (short_by > most) most = short_by, missed = i;
-    }
-    blocks.slacks() = std::move(value);
+    std::vector<double> value;
+    std::vector<typename Blocks<T>::Doubt> doubts;
+    for_windows(blocks.windows(), exact_.n_examples(), [&](std::size_t begin, std::size_t end) {
+      const std::size_t n = end - begin, shares = exact_.thread_safe() ? n_shares(threads_, n) : 1;
+      value.assign(n, 0.0);
+      doubts.assign(n, {});
+      run_shares(shares, [&](std::size_t share) {
+        auto ws = exact_.workspace();
+        for (std::size_t k = n * share / shares; k < n * (share + 1) / shares; ++k) {
+          value[k] = blocks.slack_of(exact_, *ws, begin + k, w, blocks.slack(), &doubts[k]);
+        }
+      });
+      for (std::size_t k = 0; k < n; ++k) {
+        unsure = std::max(unsure, doubts[k].unsure);
+        const double short_by = exact_.example_weight(begin + k) * doubts[k].missed;
+        if (short_by > most) most = short_by, missed = begin + k;
+      }
+      std::copy(value.begin(), value.end(), blocks.slacks().begin() + std::ptrdiff_t(begin));
+    });
     return blocks.objective(penalty);
   }
 

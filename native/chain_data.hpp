@@ -21,15 +21,34 @@ struct ChainData : TokenData {
   std::size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   std::size_t length(std::size_t i) const { return std::size_t(offsets[i + 1] - offsets[i]); }
 
+  // Give back the pages of sequences begin .. end - 1, if they are mapped from a file.
+  void release(std::size_t begin, std::size_t end) const {
+    if (!mapping.there()) return;
+    const std::size_t first = std::size_t(offsets[begin]), last = std::size_t(offsets[end]);
+    release_tokens(first, last);
+    if (!pair_indptr.empty()) {
+      mapping.release(pair_indices.data() + pair_indptr[first], std::size_t(pair_indptr[last] - pair_indptr[first]));
+      mapping.release(pair_indptr.data() + first, last - first + 1);
+    }
+    if (labels != nullptr) mapping.release(labels + first, last - first);
+    mapping.release(offsets.data() + begin, end - begin + 1);
+  }
+
+  std::uint64_t file_hash = 0;  // of the features and labels, from the file that they are mapped from
+
   // A hash of all of it, so that a checkpoint knows its own data.
   std::uint64_t data_hash() const {
     DataHash hash(n_labels);
     const std::size_t tokens = std::size_t(offsets.back());
-    hash.mix(offsets.data(), offsets.size_bytes());
-    mix_into(hash, tokens);
-    hash.mix(pair_indptr.data(), pair_indptr.size_bytes());
-    hash.mix(pair_indices.data(), pair_indices.size_bytes());
-    hash.mix(labels, tokens * sizeof(std::int32_t));
+    if (mapping.there()) {
+      hash.mix_number(file_hash);
+    } else {
+      hash.mix(offsets.data(), offsets.size_bytes());
+      mix_into(hash, tokens);
+      hash.mix(pair_indptr.data(), pair_indptr.size_bytes());
+      hash.mix(pair_indices.data(), pair_indices.size_bytes());
+      hash.mix(labels, tokens * sizeof(std::int32_t));
+    }
     hash.mix(token_weight, tokens * sizeof(float));
     hash.mix(token_weight64, tokens * sizeof(double));
     hash.mix(example_weight, size() * sizeof(double));

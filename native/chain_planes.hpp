@@ -25,11 +25,21 @@ class ChainPlanes : public ChainGrades<T> {
   }
 
   std::size_t cache_bytes() const override {
-    std::size_t bytes = grams_.capacity() * sizeof(grams_[0]);
-    for (std::size_t i = 0; i < grams_.size(); ++i) {
+    return grams_.capacity() * sizeof(grams_[0]) + cache_bytes(0, grams_.size());
+  }
+  std::size_t cache_bytes(std::size_t begin, std::size_t end) const override {
+    std::size_t bytes = 0;
+    for (std::size_t i = begin; i < end; ++i) {
       if (grams_[i].load(std::memory_order_acquire) != nullptr) bytes += LazyTokenGram::floats(data_.length(i)) * sizeof(float);
     }
     return bytes;
+  }
+
+  // (Nobody else may use the inner products of these sequences now: an engine that keeps windows has its
+  // problem to itself.)
+  void release(std::size_t begin, std::size_t end, bool all) const override {
+    for (std::size_t i = begin; all && i < end; ++i) delete[] grams_[i].exchange(nullptr);
+    data_.release(begin, end);
   }
 
   // ---- planes ----------------------------------------------------------------------------------

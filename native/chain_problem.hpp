@@ -18,7 +18,8 @@ class ChainProblem final : public ProblemOf<Chain, ChainData> {
                std::optional<Array<double>> example_weight, std::size_t n_pair,
                std::optional<Array<std::int64_t>> pair_indptr,
                std::optional<Array<std::uint32_t>> pair_indices,
-               std::optional<Array<double>> values64, std::optional<Array<double>> token_weight64);
+               std::optional<Array<double>> values64, std::optional<Array<double>> token_weight64,
+               std::optional<Array<std::uint8_t>> mapping, std::uint64_t file_hash);
 
   template <class T>
   const Chain<T>* chain() {

@@ -35,6 +35,7 @@
 #include "example_loop.hpp"
 #include "interior_pass.hpp"
 #include "newton_step.hpp"
+#include "plane_windows.hpp"
 #include "row_ascent.hpp"
 
 namespace mm {
@@ -60,6 +61,17 @@ class Engine {
   const VisitAverage<T>& average() const { return average_; }
   double C() const { return blocks_.C(); }
 
+  // Keep the planes of all but some examples in a file (plane_windows.hpp). Passes then go from window to
+  // window, so that orders should, too.
+  void set_windows(std::vector<std::size_t> ends, std::size_t limit, int descriptor) {
+    if (blocks_.size().planes > 0) throw BadInput("windows are set before the first pass");
+    windows_.emplace(structure_, blocks_, std::move(ends), limit, descriptor);
+    blocks_.set_windows(&*windows_);
+    loop.windows = &*windows_;
+  }
+  PlaneWindows<T>* windows() { return windows_ ? &*windows_ : nullptr; }
+  const PlaneWindows<T>* windows() const { return windows_ ? &*windows_ : nullptr; }
+
   // Passes over a share: what they return are sums over its examples.
   PassResult exact_pass(std::span<const std::uint32_t> order, const PassOptions& options) { return exact_pass(blocks_, order, options); }
   PassResult collect_pass(int threads) { return collect_pass(blocks_, threads); }
@@ -84,6 +96,7 @@ class Engine {
         prefetch_range(later.data(), later.size() * sizeof(Part<T>));
       }
       const std::size_t i = order[at];
+      if (windows_) [[unlikely]] windows_->visit(i);
       for (int round = 0; round < options.rounds; ++round) {
         catch_up(i);
         const bool moved = exact_visit(blocks, i, round == 0, options, result);
@@ -151,7 +164,26 @@ class Engine {
     const Counted counted(dual_, result);
     leave_own();
     structure_.weights_changed(*loop.first.ws);
-    fill_queue(blocks, order, options);
+    if (!windows_) {
+      cached_visits(blocks, order, 0, blocks.n_examples(), options, result);
+    } else {
+      // Runs of the order that are in one window.
+      for (std::size_t at = 0, end = 0; at < order.size() && !result.interrupted; at = end) {
+        const std::size_t k = windows_->of(order[at]), first = windows_->begin(k), last = windows_->end(k);
+        for (end = at; end < order.size() && order[end] >= first && order[end] < last;) ++end;
+        if (windows_->sums(k).planes == 0) continue;
+        windows_->enter(k);
+        cached_visits(blocks, order.subspan(at, end - at), first, last, options, result);
+      }
+    }
+    if (weights_.lagging()) weights_.refresh_all();
+    return result;
+  }
+
+ private:
+  void cached_visits(Blocks<T>& blocks, std::span<const std::uint32_t> order, std::size_t first, std::size_t last,
+                     const PassOptions& options, PassResult& result) {
+    fill_queue(blocks, order, first, last, options);
     for (std::size_t at = 0; at < queue_.size(); ++at) {
       if (loop.stop(result)) break;
       // A visit is short and reads memory at random, so what later visits need is fetched in
@@ -172,9 +204,9 @@ class Engine {
       if (options.average) average_.count();
       if (options.beta_steps) weights_.tick();
     }
-    if (weights_.lagging()) weights_.refresh_all();
-    return result;
   }
+
+ public:
 
   // ---- all kept planes at once, by an interior point (interior_point.hpp) ----
 
@@ -183,6 +215,7 @@ class Engine {
   // The multipliers of all parts are replaced by those of the interior point if that raises the
   // dual (or the primal alone gets better); else all stays as it was, bit for bit. `prune`: drop the planes without a multiplier.
   PassResult interior_pass(const InteriorOptions& options, bool prune) {
+    require_all("an interior point");
     if (weights_.mapped()) throw BadInput("with a kernel there are no weights of features for an interior point");
     if (weights_.lagging()) throw BadInput("an interior point does not go with a cost-to-move of beta");
     PassResult result;
@@ -257,6 +290,7 @@ class Engine {
   // Newton's method on the multipliers that are above zero (newton_step.hpp); nothing where β lags behind
   // or a kernel maps the weights.
   PassResult newton_pass(const NewtonOptions& options) {
+    require_all("Newton's method");
     PassResult result;
     const Counted counted(dual_, result);
     leave_own();
@@ -270,6 +304,7 @@ class Engine {
   }
   // Algorithm 1 of the dual-coordinate paper on them (row_ascent.hpp); the gap is UB' - LB of (36) and (34).
   PassResult coordinate_pass(std::span<const std::uint32_t> order, const CoordinateOptions& options) {
+    require_all("a coordinate pass");
     if (!offers_coordinates()) throw BadInput("coordinate passes go with rows with a sign, linear slacks and L2 only");
     PassResult result;
     leave_own();
@@ -327,9 +362,11 @@ class Engine {
     own_weights_ = false;
     weights_.set_link(std::move(link));
     // What a part learned of the dual's curvature was learned under the old link.
-    for (Parts<T>& parts : blocks_.parts()) {
-      for (Part<T>& part : parts) part.stiffness = 1;
-    }
+    for_windows(blocks_.windows(), blocks_.n_examples(), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        for (Part<T>& part : blocks_[i]) part.stiffness = 1;
+      }
+    });
     recount();
   }
 
@@ -408,13 +445,17 @@ class Engine {
 
   typename Blocks<T>::Size size() const {
     auto size = blocks_.size();
-    size.bytes += structure_.cache_bytes();
+    if (!windows_) size.bytes += structure_.cache_bytes();  // windows count theirs
     return size;
   }
 
  private:
   using Workspace = typename Structure<T>::Workspace;
   using Fresh = typename Structure<T>::Fresh;
+
+  void require_all(const char* what) const {
+    if (windows_) throw BadInput(std::string(what) + " needs all planes in memory, and they are kept in windows");
+  }
 
   void leave_own() {
     if (!own_weights_) [[likely]] return;
@@ -453,20 +494,20 @@ class Engine {
   // The parts that a cached pass visits, in its order. Where most examples have none (they are right with a
   // margin), going through them in the order of memory first and noting which have some takes far less time
   // than following a random order through all of them.
-  void fill_queue(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options) {
+  // The order is of examples from `first` to `last` - 1.
+  void fill_queue(Blocks<T>& blocks, std::span<const std::uint32_t> order, std::size_t first, std::size_t last, const PassOptions& options) {
     constexpr std::size_t kAhead = Blocks<T>::kAhead;
     const auto wanted = [&](const Part<T>& part) { return part.set.size() > 1 && part.violation >= options.min_violation; };
-    const std::size_t n = blocks.n_examples();
-    wanted_.assign(n, 0);
-    for (std::size_t i = 0; i < n; ++i) {
-      if (i + kAhead < n && !blocks[i + kAhead].empty()) prefetch_range(blocks[i + kAhead].data(), sizeof(Part<T>));
+    wanted_.assign(last - first, 0);
+    for (std::size_t i = first; i < last; ++i) {
+      if (i + kAhead < last && !blocks[i + kAhead].empty()) prefetch_range(blocks[i + kAhead].data(), sizeof(Part<T>));
       if (structure_.example_weight(i) == 0.0) continue;  // it may have planes of a time when it had a weight
-      for (const Part<T>& part : blocks[i]) wanted_[i] |= wanted(part);
+      for (const Part<T>& part : blocks[i]) wanted_[i - first] |= wanted(part);
     }
     queue_.clear();
     order_.clear();
     for (const std::uint32_t i : order) {
-      if (wanted_[i]) order_.push_back(i);
+      if (wanted_[i - first]) order_.push_back(i);
     }
     for (std::size_t at = 0; at < order_.size(); ++at) {
       if (at + 2 * kAhead < order_.size()) prefetch(&blocks[order_[at + 2 * kAhead]]);
@@ -600,6 +641,7 @@ class Engine {
 
   const Structure<T>& structure_;
   Blocks<T> blocks_;
+  std::optional<PlaneWindows<T>> windows_;
   Weights<T> weights_;
   BlockStep<T> step_;
   NewtonStep<T> newton_;

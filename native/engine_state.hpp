@@ -2,7 +2,7 @@
 // thread, bit for bit what going on without the interruption would have given.
 #pragma once
 
-#include "engine.hpp"
+#include "blocks.hpp"
 
 namespace mm {
 
@@ -17,11 +17,12 @@ struct EngineState {
   std::vector<Code> codes;
 };
 
+// Of the examples from begin to end - 1.
 template <class T>
-EngineState<T> save_state(const Engine<T>& engine) {
+EngineState<T> save_state(const Blocks<T>& blocks, std::size_t begin, std::size_t end) {
   EngineState<T> s;
-  for (std::size_t i = 0; i < engine.blocks().n_examples(); ++i) {
-    for (const Part<T>& part : engine.blocks()[i]) {
+  for (std::size_t i = begin; i < end; ++i) {
+    for (const Part<T>& part : blocks[i]) {
       const std::size_t m = part.set.size();
       s.example.push_back(static_cast<std::uint32_t>(i));
       s.lo.push_back(part.extent.lo);
@@ -43,27 +44,72 @@ EngineState<T> save_state(const Engine<T>& engine) {
   return s;
 }
 
-// Rebuild the parts from a state that may come from a damaged or foreign file.
+// A state as bytes: the length of each array, then the arrays.
+template <class State, class F>
+void for_arrays(State& s, F&& f) {
+  f(s.example), f(s.lo), f(s.hi), f(s.violation), f(s.stiffness), f(s.n_planes);
+  f(s.alpha), f(s.loss), f(s.gram), f(s.code_size), f(s.codes);
+}
+
+template <class T>
+std::vector<std::byte> packed(const EngineState<T>& s) {
+  std::size_t size = 0;
+  for_arrays(s, [&](const auto& array) { size += sizeof(std::uint64_t) + array.size() * sizeof(array[0]); });
+  std::vector<std::byte> out(size);
+  std::byte* at = out.data();
+  for_arrays(s, [&](const auto& array) {
+    const std::uint64_t n = array.size();
+    std::memcpy(at, &n, sizeof n);
+    at += sizeof n;
+    if (n > 0) std::memcpy(at, array.data(), n * sizeof(array[0]));
+    at += n * sizeof(array[0]);
+  });
+  return out;
+}
+
+// The bytes may be anything.
+template <class T>
+EngineState<T> unpacked(std::span<const std::byte> bytes) {
+  EngineState<T> s;
+  std::size_t at = 0;
+  for_arrays(s, [&](auto& array) {
+    using X = typename std::decay_t<decltype(array)>::value_type;
+    std::uint64_t n = 0;
+    if (bytes.size() - at < sizeof n) throw BadInput("the planes of a window are cut short");
+    std::memcpy(&n, bytes.data() + at, sizeof n);
+    at += sizeof n;
+    if (n > (bytes.size() - at) / sizeof(X)) throw BadInput("the planes of a window are cut short");
+    array.resize(n);
+    if (n > 0) std::memcpy(array.data(), bytes.data() + at, n * sizeof(X));
+    at += n * sizeof(X);
+  });
+  if (at != bytes.size()) throw BadInput("there are more bytes than the planes of a window need");
+  return s;
+}
+
+// Rebuild the parts of the examples from begin to end - 1 from a state that may come from a damaged or
+// foreign file.
 template <class T>
 std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>& structure,
-                                    bool factored, bool free) {
+                                    bool factored, bool free, std::size_t begin, std::size_t end) {
   const auto check = [](bool ok, const char* what) {
     if (!ok) throw BadInput(std::string("the checkpoint does not fit this problem: ") + what);
   };
   const std::size_t n = s.example.size();
   check(s.lo.size() == n && s.hi.size() == n && s.violation.size() == n && s.stiffness.size() == n && s.n_planes.size() == n,
         "part arrays differ in length");
-  std::vector<Parts<T>> parts(structure.n_examples());
+  std::vector<Parts<T>> parts(end - begin);
   std::size_t plane = 0, entry = 0, word = 0;
   auto ws = structure.workspace();
   std::vector<CodeView> views;
   std::vector<double> row;
   for (std::size_t p = 0; p < n; ++p) {
     const std::size_t i = s.example[p], m = s.n_planes[p];
-    check(i < parts.size() && m >= 1 && s.lo[p] <= s.hi[p], "a part is out of range");
+    check(i >= begin && i < end && m >= 1 && s.lo[p] <= s.hi[p], "a part is out of range");
+    Parts<T>& own = parts[i - begin];
     check(m <= s.alpha.size() - plane && s.loss.size() == s.alpha.size() && s.code_size.size() == s.alpha.size(), "planes are missing");
     check(m * m <= s.gram.size() - entry, "Gram entries are missing");
-    check(parts[i].empty() || parts[i].back().extent.hi < s.lo[p], "parts overlap");
+    check(own.empty() || own.back().extent.hi < s.lo[p], "parts overlap");
     Part<T> part;
     part.extent = {s.lo[p], s.hi[p]};
     part.violation = s.violation[p];
@@ -101,7 +147,7 @@ std::vector<Parts<T>> restore_parts(const EngineState<T>& s, const Structure<T>&
     structure.reindex(*ws, i, views, part.index);
     plane += m;
     entry += m * m;
-    parts[i].push_back(std::move(part));
+    own.push_back(std::move(part));
   }
   check(plane == s.alpha.size() && entry == s.gram.size() && word == s.codes.size(), "there is more than its parts need");
   return parts;

@@ -9,6 +9,7 @@
 
 #include "parallel.hpp"
 #include "structure.hpp"
+#include "windows.hpp"
 
 namespace mm {
 
@@ -24,20 +25,33 @@ class ExampleLoop {
   // Asked now and then; true ends the loop after the current example.
   std::function<bool()> poll;
 
-  // f(lane, i, end of the share, total) for all examples, in contiguous shares so that the result
-  // does not depend on timing.
+  // Of the examples, where not all are in memory: the loop goes from window to window.
+  Windows* windows = nullptr;
+
+  // f(lane, i, end of the share, total) for all examples, in contiguous shares (of each window) so that
+  // the result does not depend on timing.
   template <class Total, class F>
   Total run(int threads, F&& f) {
-    const std::size_t n = structure_.n_examples();
+    Total total;
+    for_windows(windows, structure_.n_examples(), [&](std::size_t begin, std::size_t end) {
+      if (!total.interrupted) total.add(run<Total>(threads, begin, end, f));
+    });
+    return total;
+  }
+
+ private:
+  template <class Total, class F>
+  Total run(int threads, std::size_t first, std::size_t last, F& f) {
+    const std::size_t n = last - first;
     const std::size_t shares = structure_.thread_safe() ? n_shares(threads, n) : 1;
     while (others_.size() + 1 < shares) others_.push_back(std::make_unique<Lane>(structure_));
     std::vector<Total> totals(shares);
     std::atomic<bool> halt{false};
     run_shares(shares, [&](std::size_t share) {
-      Lane& lane = share == 0 ? first : *others_[share - 1];
+      Lane& lane = share == 0 ? this->first : *others_[share - 1];
       structure_.weights_changed(*lane.ws);
-      const std::size_t end = n * (share + 1) / shares;
-      for (std::size_t i = n * share / shares; i < end; ++i) {
+      const std::size_t end = first + n * (share + 1) / shares;
+      for (std::size_t i = first + n * share / shares; i < end; ++i) {
         if (share == 0 && stop(totals[share])) halt = true;
         if (halt.load(std::memory_order_relaxed)) {
           totals[share].interrupted = true;
@@ -51,6 +65,7 @@ class ExampleLoop {
     return total;
   }
 
+ public:
   // Ask whether to stop, unless that was asked a moment ago.
   template <class Total>
   bool stop(Total& total) {

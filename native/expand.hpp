@@ -2,13 +2,8 @@
 //
 // Tokens are done in blocks: first the hashes of all atoms of the block, then line after line of
 // the template, so that a loop is over thousands of tokens with everything else fixed.
-//
-// Learning what features there are: lines that cannot give the same feature have an index each, and
-// threads share these groups of lines without locks; the numbers that features get at the end (by
-// first token, then line) do not depend on the number of threads.
+// Which features there are is learned in learn_features.hpp.
 #pragma once
-
-#include <numeric>
 
 #include "buffer.hpp"
 #include "parallel.hpp"
@@ -318,139 +313,6 @@ inline AllRows expand_known(const Expansion& expansion, const FeatureIndex& inde
 inline AllRows expand_hashed(const Expansion& expansion, unsigned bits, int threads) {
   return expand_rows(
       expansion, threads, [](Fingerprint) {}, [bits](Fingerprint x) { return static_cast<std::uint32_t>(x >> (64 - bits)); });
-}
-
-// ---- learning the features ----------------------------------------------------------------------
-
-struct LearnedFeatures {
-  AllRows rows;
-  std::vector<Fingerprint> fingerprints;  // [feature]
-  std::vector<std::uint32_t> token;       // [feature] where it was seen first,
-  std::vector<std::uint32_t> line;        // and by which line of the template: for its name
-};
-
-// All features that occur at least min_count times, numbered by first token, then line.
-inline LearnedFeatures expand_learning(const Expansion& expansion, std::size_t min_count, int threads) {
-  const auto& lines = expansion.program().lines();
-  const std::size_t n_lines = lines.size(), n_tokens = expansion.table().n_tokens();
-  const std::size_t n_sequences = expansion.table().n_sequences();
-  // A feature of a group: its fingerprint, where it was seen first, in how many tokens, its final number.
-  struct Feature {
-    Fingerprint fingerprint;
-    std::uint32_t token, line, count, number;
-  };
-  struct Group {
-    Fingerprint seed;
-    std::vector<std::size_t> lines;
-    std::vector<Feature> features;
-  };
-  std::vector<Group> groups;
-  std::vector<std::size_t> group_of(n_lines);
-  std::unordered_map<Fingerprint, std::size_t> group_with;  // by seed
-  for (std::size_t j = 0; j < n_lines; ++j) {
-    const std::size_t g = group_with.try_emplace(lines[j].seed, groups.size()).first->second;
-    if (g == groups.size()) groups.push_back({lines[j].seed, {}, {}});
-    groups[g].lines.push_back(j);
-    group_of[j] = g;
-  }
-  std::vector<std::vector<std::uint32_t>> ids(n_lines);  // [line][token] feature of the line's group
-  const std::size_t workers = n_shares(threads, groups.size());
-  run_shares(workers, [&](std::size_t worker) {
-    Expansion::Block block;
-    std::vector<FeatureIndex> index(groups.size());
-    std::vector<std::vector<std::uint64_t>> twice(groups.size());  // (feature, token) of groups of lines
-    expansion.seek(block, 0);
-    while (expansion.next_block(block, n_sequences)) {
-      for (std::size_t g = worker; g < groups.size(); g += workers) {
-        for (const std::size_t j : groups[g].lines) {
-          expansion.expand_line(block, lines[j]);
-          ids[j].reserve(n_tokens);
-          const Fingerprint* x = block.fingerprints.data();
-          constexpr std::size_t kAhead = 16;
-          for (std::size_t t = 0; t < block.size; ++t) {
-            if (t + kAhead < block.size) index[g].prefetch(x[t + kAhead]);
-            if (x[t] == 0) {
-              ids[j].push_back(Expansion::kNone);
-              continue;
-            }
-            const std::uint32_t id = index[g].add(x[t]).next_id - 1;
-            const auto token = std::uint32_t(block.begin + t), line = std::uint32_t(j);
-            if (id == groups[g].features.size()) {
-              groups[g].features.push_back({x[t], token, line, 0, Expansion::kNone});
-            }
-            if (groups[g].lines.size() > 1) {
-              Feature& feature = groups[g].features[id];
-              if (std::pair(token, line) < std::pair(feature.token, feature.line)) feature.token = token, feature.line = line;
-              twice[g].push_back(std::uint64_t{id} << 32 | token);
-            }
-            ids[j].push_back(id);
-          }
-        }
-      }
-    }
-    for (std::size_t g = worker; g < groups.size(); g += workers) {
-      if (groups[g].lines.size() == 1) {
-        index[g].for_each([&](const FeatureIndex::Slot& slot) { groups[g].features[slot.next_id - 1].count = slot.count; });
-        continue;
-      }
-      // Several lines may give a token the same feature, which then has it once.
-      std::sort(twice[g].begin(), twice[g].end());
-      twice[g].erase(std::unique(twice[g].begin(), twice[g].end()), twice[g].end());
-      for (const std::uint64_t seen : twice[g]) ++groups[g].features[seen >> 32].count;
-    }
-  });
-  LearnedFeatures learned;
-  // The features of a group of one line stand in the order of their tokens, so that one walk over
-  // the tokens numbers them all; those of other groups are brought into that order first.
-  std::vector<std::vector<std::uint32_t>> order(groups.size());
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const auto& features = groups[g].features;
-    order[g].resize(features.size());
-    std::iota(order[g].begin(), order[g].end(), 0u);
-    if (groups[g].lines.size() == 1) continue;
-    std::sort(order[g].begin(), order[g].end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::pair(features[a].token, a) < std::pair(features[b].token, b);
-    });
-  }
-  std::vector<std::size_t> cursor(groups.size(), 0);
-  std::vector<Feature*> here;  // features that a token is the first to have
-  for (std::size_t t = 0; t < n_tokens; ++t) {
-    here.clear();
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      for (; cursor[g] < order[g].size(); ++cursor[g]) {
-        Feature& feature = groups[g].features[order[g][cursor[g]]];
-        if (feature.token != t) break;
-        if (feature.count >= min_count) here.push_back(&feature);
-      }
-    }
-    if (groups.size() < n_lines) {  // else the groups are the lines
-      std::sort(here.begin(), here.end(), [](const Feature* a, const Feature* b) { return a->line < b->line; });
-    }
-    for (Feature* feature : here) {
-      if (learned.fingerprints.size() + 1 >= Expansion::kNone) throw BadInput("there are more features than the index type holds");
-      feature->number = static_cast<std::uint32_t>(learned.fingerprints.size());
-      learned.fingerprints.push_back(feature->fingerprint);
-      learned.token.push_back(feature->token);
-      learned.line.push_back(feature->line);
-    }
-  }
-  const std::size_t shares = n_shares(threads, n_tokens);
-  std::vector<FeatureRows> rows(shares);
-  run_shares(shares, [&](std::size_t share) {
-    FeatureRows& mine = rows[share];
-    const std::size_t begin = n_tokens * share / shares, end = n_tokens * (share + 1) / shares;
-    for (std::size_t t = begin; t < end; ++t) {
-      for (std::size_t j = 0; j < n_lines; ++j) {
-        if (ids[j][t] == Expansion::kNone) continue;
-        const std::uint32_t number = groups[group_of[j]].features[ids[j][t]].number;
-        if (number != Expansion::kNone) mine.indices.push(number);
-      }
-      mine.end_row();
-    }
-  });
-  ids.clear();
-  learned.rows = join_rows(rows);
-  return learned;
 }
 
 }  // namespace mm

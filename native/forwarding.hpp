@@ -27,6 +27,8 @@ class Forwarding : public Structure<T> {
   bool signed_losses() const override { return base().signed_losses(); }
   bool thread_safe() const override { return base().thread_safe(); }
   std::size_t cache_bytes() const override { return base().cache_bytes(); }
+  std::size_t cache_bytes(std::size_t begin, std::size_t end) const override { return base().cache_bytes(begin, end); }
+  void release(std::size_t begin, std::size_t end, bool all) const override { base().release(begin, end, all); }
   void weights_changed(Workspace& ws) const override { base().weights_changed(inner(ws)); }
   std::size_t row_size() const override { return base().row_size(); }
   void rows_read(std::size_t i, std::vector<std::size_t>& rows) const override { base().rows_read(i, rows); }

@@ -103,8 +103,9 @@ class ItemParser {
  public:
   // The parser changes the vocabulary if it is to grow, and reads it while it parses: nobody else
   // may use it meanwhile (without grow: nobody else may add to it).
-  ItemParser(Vocabulary& vocabulary, bool grow, bool labels_wanted)
-      : rows(vocabulary, grow), labels_wanted_(labels_wanted) {
+  // Lines are counted from `first_line` on: the text may be a piece of a file.
+  ItemParser(Vocabulary& vocabulary, bool grow, bool labels_wanted, std::size_t first_line = 1)
+      : rows(vocabulary, grow), labels_wanted_(labels_wanted), first_line_(first_line) {
     offsets.push(0);
   }
 
@@ -138,7 +139,7 @@ class ItemParser {
     if (data.starts_with("\xEF\xBB\xBF")) data.remove_prefix(3);
     const bool text = is_utf8(data);
     std::size_t polled = data.size();
-    for (line_ = 1; !data.empty(); ++line_) {
+    for (line_ = first_line_; !data.empty(); ++line_) {
       const std::size_t size = std::min(data.find('\n'), data.size());
       std::string_view line = data.substr(0, size);
       data.remove_prefix(std::min(size + 1, data.size()));
@@ -379,6 +380,7 @@ class ItemParser {
   }
 
   const bool labels_wanted_;
+  const std::size_t first_line_;
   std::size_t line_ = 0;
   float weight_ = 1.0f;           // of the sequence at hand
   std::size_t weight_line_ = 0;   // where it was given, or 0

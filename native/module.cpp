@@ -1,6 +1,8 @@
 // The extension module maxmargin._native.
 #include <nanobind/nanobind.h>
 
+#include <system_error>
+
 #include "common.hpp"
 #include "ownership.hpp"
 
@@ -34,6 +36,9 @@ NB_MODULE(_native, m) {
       std::rethrow_exception(p);
     } catch (const mm::BadInput& error) {
       PyErr_SetString(PyExc_ValueError, error.what());
+    } catch (const std::system_error& error) {  // a full disk
+      const nanobind::object found = nanobind::make_tuple(error.code().value(), error.what());
+      PyErr_SetObject(PyExc_OSError, found.ptr());
     } catch (const mm::InUse& error) {
       const nanobind::object errors = nanobind::module_::import_("maxmargin.errors");
       PyErr_SetString(nanobind::object(errors.attr("InUseError")).ptr(), error.what());

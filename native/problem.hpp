@@ -23,6 +23,10 @@ class Problem {
   virtual bool has_kernel() const { return false; }
   virtual bool offers_single() const { return true; }
 
+  // Does an engine keep windows of the examples? It gives back what the structure keeps for them, and so
+  // has the problem to itself.
+  bool in_windows = false;
+
   // Built at first use; nullptr where the precision is not offered.
   virtual const Structure<float>* single_precision() = 0;
   virtual const Structure<double>* double_precision() = 0;

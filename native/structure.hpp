@@ -66,6 +66,11 @@ class Structure {
   // Memory that the structure keeps for the engine's sake.
   virtual std::size_t cache_bytes() const { return 0; }
 
+  // Of examples begin .. end - 1: the same, and what else can be given back while they are not visited.
+  // The pages of data that are mapped from a file always are, what is kept for speed if `all`.
+  virtual std::size_t cache_bytes(std::size_t /*begin*/, std::size_t /*end*/) const { return 0; }
+  virtual void release(std::size_t /*begin*/, std::size_t /*end*/, bool /*all*/) const {}
+
   // The weights changed outside of accumulate(): forget everything derived from them.
   virtual void weights_changed(Workspace&) const {}
 

@@ -4,6 +4,7 @@
 
 #include "common.hpp"
 #include "data_hash.hpp"
+#include "mapping.hpp"
 #include "token_kernel.hpp"
 
 namespace mm {
@@ -21,6 +22,21 @@ struct TokenData {
   // Inner products of tokens, where they are not those of the features; each token then has one
   // sparse feature, the number under which the kernel knows it.
   const TokenKernel* kernel = nullptr;
+
+  Mapping mapping;  // the file that the arrays are mapped from, if any
+
+  // Give back the pages of the features of tokens first .. last - 1.
+  void release_tokens(std::size_t first, std::size_t last) const {
+    if (!indptr.empty()) {
+      const auto begin = std::size_t(indptr[first]), n = std::size_t(indptr[last]) - begin;
+      mapping.release(indices.data() + begin, n);
+      if (values != nullptr) mapping.release(values + begin, n);
+      if (values64 != nullptr) mapping.release(values64 + begin, n);
+      mapping.release(indptr.data() + first, last - first + 1);
+    }
+    if (dense32 != nullptr) mapping.release(dense32 + first * n_dense, (last - first) * n_dense);
+    if (dense64 != nullptr) mapping.release(dense64 + first * n_dense, (last - first) * n_dense);
+  }
 
   // Rows of weights: the sparse features, then the dense ones.
   std::size_t row_dense() const { return n_sparse; }

@@ -41,7 +41,9 @@ inline std::uint64_t fold_multiply(std::uint64_t a, std::uint64_t b) {
 }  // namespace detail
 
 // A 64-bit hash in the manner of wyhash: the same on every platform. Not for use against an enemy.
-inline std::uint64_t hash_bytes(std::string_view text) {
+// behind(first, n) is called now and then with bytes that were read.
+template <class Behind>
+std::uint64_t hash_bytes(std::string_view text, Behind&& behind) {
   // Odd constants with bits well mixed: fractional parts of the roots of 2, 3 and 5.
   constexpr std::uint64_t k0 = 0x6a09e667f3bcc909u;
   constexpr std::uint64_t k1 = 0xbb67ae8584caa73bu;
@@ -50,9 +52,15 @@ inline std::uint64_t hash_bytes(std::string_view text) {
   const std::size_t n = text.size();
   std::uint64_t state = k0, a = 0, b = 0;
   if (n > 16) {
+    constexpr std::size_t kPiece = std::size_t{1} << 24;
     std::size_t left = n;
-    for (; left > 16; left -= 16, p += 16) {
-      state = detail::fold_multiply(detail::load64(p) ^ k1, detail::load64(p + 8) ^ state);
+    while (left > 16) {
+      const char* const first = p;
+      const std::size_t stop = left > kPiece ? left - kPiece : 0;
+      for (; left > 16 && left > stop; left -= 16, p += 16) {
+        state = detail::fold_multiply(detail::load64(p) ^ k1, detail::load64(p + 8) ^ state);
+      }
+      behind(first, std::size_t(p - first));
     }
     a = detail::load64(p + left - 16);  // The last 16 bytes, whatever of them was read before.
     b = detail::load64(p + left - 8);
@@ -69,6 +77,10 @@ inline std::uint64_t hash_bytes(std::string_view text) {
     a = byte(0) << 16 | byte(n / 2) << 8 | byte(n - 1);
   }
   return detail::fold_multiply(detail::fold_multiply(a ^ k1, b ^ state) ^ n, k2);
+}
+
+inline std::uint64_t hash_bytes(std::string_view text) {
+  return hash_bytes(text, [](const char*, std::size_t) {});
 }
 
 // How many bytes, from the first on, are UTF-8 as Unicode defines it: no overlong forms, no

@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("io.parameters",),
     ("io.structure_file",),  # ... of any structure that can write down its state,
     ("io.tagger_file",),  # ... and of a chain
+    ("streams",),  # data that do not fit in memory: encoded files, and the windows of a training
     ("models.base",),
     ("models.kinds",),  # the registry, which imports a kind when it is asked for
     ("estimators", "selection"),  # for Python with scikit-learn, and for the command line without

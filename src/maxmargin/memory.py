@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["available_bytes", "format_bytes", "require_memory"]
+__all__ = ["available_bytes", "format_bytes", "parse_bytes", "require_memory"]
 
 #: What needs less is not looked at: to ask the system takes longer than to train on small data.
 SMALL = 1 << 20
@@ -122,6 +122,34 @@ def format_bytes(n_bytes: int) -> str:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} PB"
+
+
+def parse_bytes(text: str) -> int:
+    """Read a number of bytes as people write it.
+
+    Parameters
+    ----------
+    text : str
+        A number, maybe with k, M, G or T behind it, and maybe with B behind that.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Examples
+    --------
+    >>> parse_bytes("500M")
+    500000000
+    """
+    units = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+    digits = text.rstrip("kKMGTB").strip()
+    unit = text[len(text.rstrip("kKMGTB")) :].removesuffix("B").replace("K", "k")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or unit not in units:
+        raise ValueError(
+            f"{text!r} is not a size: expected a number of bytes, or one with k, M, G or T"
+        )
+    return int(digits) * units[unit]
 
 
 def require_memory(

@@ -95,13 +95,13 @@ def test_as_a_process():
 
 @pytest.mark.parametrize("command", ["train", "path", "tag", "eval", "convert"])
 def test_gzip_bombs(monkeypatch, capsys, tmp_path, command):
-    from maxmargin.io import text as text_module
+    from maxmargin.io import inflate as inflate_module
 
     data = write(tmp_path / "train.tsv", text(sentences()))
     model = tmp_path / "m.mm"
     assert main(["train", str(data), "-m", str(model), "-q"]) == 0
-    monkeypatch.setattr(text_module, "LEAST_INFLATED", 1000)
-    monkeypatch.setattr(text_module, "MOST_EXPANSION", 2)
+    monkeypatch.setattr(inflate_module, "LEAST_INFLATED", 1000)
+    monkeypatch.setattr(inflate_module, "MOST_EXPANSION", 2)
     bomb = tmp_path / "bomb.gz"
     bomb.write_bytes(gzip.compress(data.read_bytes() * 2))
     rest = {

@@ -16,6 +16,7 @@ from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.tagger_file import dense_weights, load_tagger, save_tagger
 from maxmargin.selection import FitOptions, fit
+from maxmargin.streams import encode
 from maxmargin.structures import Chain
 
 HERE = Path(__file__).parent
@@ -141,6 +142,8 @@ def main():
     if not (HERE / "tagger-objective-v1.mm").exists():
         inputs = [chunks(sentence)[0] for sentence in [*sentences[::4], *read(UNSEEN)]]
         write_objective("tagger-objective-v1", sentences, inputs)
+    if not (HERE / "encoded-v1.mme").exists():
+        encode([([["dogs"], ["bark"]], ["N", "V"]), ([["cats"]], ["N"])], HERE / "encoded-v1.mme")
     if (HERE / "tagger-v1.mm").exists():
         return
     unseen = [[row[:2] for row in sentence] for sentence in [*sentences[::4], *read(UNSEEN)]]

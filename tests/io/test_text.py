@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kit import Standard
 from maxmargin.errors import FileFormatError
-from maxmargin.io import text as text_module
+from maxmargin.io import inflate as inflate_module
 from maxmargin.io.columns import read_columns
 from maxmargin.io.crfsuite import read_crfsuite
 from maxmargin.io.svmhmm import read_svmhmm
@@ -257,7 +257,7 @@ def bomb(size, members=1):
 
 @pytest.fixture
 def small_limit(monkeypatch):
-    monkeypatch.setattr(text_module, "LEAST_INFLATED", 50_000)
+    monkeypatch.setattr(inflate_module, "LEAST_INFLATED", 50_000)
 
 
 @pytest.mark.usefixtures("small_limit")
@@ -265,7 +265,7 @@ def small_limit(monkeypatch):
 def test_a_gzip_bomb_is_refused(tmp_path, members):
     path = tmp_path / "bomb.gz"
     path.write_bytes(bomb(40_000_000, members))
-    kept = text_module.MOST_EXPANSION * path.stat().st_size
+    kept = inflate_module.MOST_EXPANSION * path.stat().st_size
     message = rf"^{re.escape(str(path))}: the gzip stream of .* inflates to more than .*inflated"
     tracemalloc.start()
     try:

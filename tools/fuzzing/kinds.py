@@ -213,6 +213,19 @@ def _model(rng: random.Random, seeds: Seeds) -> Input:
     return Input(file, data, [rng.choice(reads), *_maybe_command(rng, info)])
 
 
+def _encoded(rng: random.Random, seeds: Seeds) -> Input:
+    """Return an encoded file, to be trained from, within a budget or not, or described."""
+    names = seeds.ending(".mme")
+    file, data = "data.mme", mutate_model(rng, seeds[rng.choice(names)], [seeds[n] for n in names])
+    reads = [
+        ["info", file, *_maybe(rng, 0.5, "--json")],
+        ["train", file, "-m", "out.mm", "-q", "--max-passes", "2"],
+        ["train", file, "-m", "out.mm", "-q", "--max-passes", "2", "--memory", "900M"],
+        ["tag", "../seeds/columns.tsv", "-m", file],
+    ]
+    return Input(file, data, [rng.choice(reads)])
+
+
 def _maybe_command(rng: random.Random, command: list[str]) -> list[list[str]]:
     return [command] if rng.random() < 0.4 else []
 
@@ -271,6 +284,7 @@ KINDS: dict[str, Callable[[random.Random, Seeds], Input]] = {
     "template": _template,
     "model": _model,
     "checkpoint": _checkpoint,
+    "encoded": _encoded,
     "task": _task,
     "structure": _structure,
 }

@@ -11,7 +11,7 @@ from typing import Any
 from fuzzing.checkpoint_file import Checkpoint
 from fuzzing.tasks import TASKS, write_task_files
 
-__all__ = ["CHECKPOINTS", "MODELS", "TEMPLATES", "write_seeds"]
+__all__ = ["CHECKPOINTS", "ENCODED", "MODELS", "TEMPLATES", "write_seeds"]
 
 _GOLDEN = Path(__file__).parents[2] / "tests" / "golden"
 
@@ -44,6 +44,13 @@ MODELS = {
     "numbers": ("items.svmhmm", ("--format", "svmhmm")),
 }
 
+#: Name of an encoded file -> what it is made of.
+ENCODED = {
+    "encoded": ("columns.tsv", ("--template", "pairs.template")),
+    "encoded-hashed": ("columns.tsv", ("--hash-bits", "6")),
+    "encoded-items": ("items.crfsuite", ("--format", "crfsuite", "--min-count", "2")),
+}
+
 #: Name of a checkpoint -> the options of its run.
 CHECKPOINTS = {
     "sdm": ("--solver", "sdm"),
@@ -66,7 +73,8 @@ def write_seeds(folder: Path) -> None:
     folder : Path
         An empty directory. Afterwards it has ``columns.tsv``, ``spaces.txt``, ``eval.tsv``,
         ``tokens.conllu``, ``items.crfsuite``, ``items.svmhmm``, a ``.template`` for each of
-        `TEMPLATES`, a ``.mm`` for each of `MODELS`, the golden models, and a ``.npz`` for each of
+        `TEMPLATES`, a ``.mm`` for each of `MODELS`, a ``.mme`` for each of
+        `ENCODED`, the golden models, and a ``.npz`` for each of
         `CHECKPOINTS`; for each of `TASKS` a file and a model ``task-NAME.mm``.
     """
     sequences = _sequences()
@@ -85,6 +93,8 @@ def write_seeds(folder: Path) -> None:
     with contextlib.chdir(folder):
         for name, (data, options) in MODELS.items():
             _run("train", data, "-m", f"{name}.mm", "--max-passes", "4", "-q", *options)
+        for name, (data, options) in ENCODED.items():
+            _run("encode", data, "-o", f"{name}.mme", "-q", *options)
         write_task_files(Path())
         for task, seed in TASKS.items():
             given = ("-m", f"task-{task}.mm", "--max-passes", "4", "-q", *seed.options)

@@ -94,6 +94,14 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     from maxmargin.models.kinds import kind_of
 
     path = options.model
+    if read_header(path).kind == "encoded":
+        from maxmargin.cli.streaming import describe_encoded
+
+        found = describe_encoded(path)
+        if not options.json:
+            for name, value in found.items():
+                say(f"{name}: {value}", needed=True)
+        return 0, found
     kind, header = kind_of(path), read_header(path)
     model = kind.load_to_describe(path)
     few = options.top if options.transitions else min(options.top, FEW_TRANSITIONS)

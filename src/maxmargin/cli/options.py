@@ -20,7 +20,9 @@ __all__ = [
     "add_reading",
     "add_threads",
     "at_least",
+    "conllu_columns",
     "guarded",
+    "is_function",
     "load_function",
     "make_encoder",
     "note",
@@ -77,14 +79,12 @@ def number(
 
 def size(text: str) -> int:
     """Read a number of bytes such as 500M; a type for argparse."""
-    units = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-    digits = text.rstrip("kKMGTB").strip()
-    unit = text[len(text.rstrip("kKMGTB")) :].removesuffix("B").replace("K", "k")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18) or unit not in units:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a size: expected a number of bytes, or one with k, M, G or T"
-        )
-    return int(digits) * units[unit]
+    from maxmargin.memory import parse_bytes
+
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
@@ -99,15 +99,31 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(
-    parser: argparse.ArgumentParser, *, labels: bool = True, flag: str = "--format"
+    parser: argparse.ArgumentParser,
+    *,
+    labels: bool = True,
+    flag: str = "--format",
+    tables: bool = False,
 ) -> None:
-    """Add the options for reading a file of sequences; `flag` is the option for its format."""
+    """Add the options for reading a file of sequences.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of the command.
+    labels : bool
+        Whether there is a column of labels.
+    flag : str
+        The option for the format.
+    tables : bool
+        Whether Parquet and Arrow files can be read.
+    """
     parser.set_defaults(format_flag=flag)
     group = parser.add_argument_group("how to read the files (gzip is recognised, - is a pipe)")
     group.add_argument(
         flag,
         dest="format",
-        choices=FORMATS,
+        choices=(*FORMATS, "parquet") if tables else FORMATS,
         default=None,
         help="conll: one token a line, columns between tabs or spaces, a blank line between "
         "sequences (the default); crfsuite: label TAB attribute[:value] ...; svmhmm: TAG qid:N "
@@ -123,11 +139,20 @@ def add_reading(
         )
     group.add_argument(
         "--columns",
-        default="form,upos",
+        default=None,
         metavar="NAMES",
         help="of CoNLL-U: which columns to take, in this order, such as form,lemma,feats.Case,upos "
         "(default: form,upos)",
     )
+    if tables:
+        group.add_argument(
+            "--sequence",
+            metavar="NAMES",
+            default=None,
+            help="of Parquet and Arrow, where a row is a token: the columns whose change begins "
+            "another sequence (default: a row is a sequence, its cells are lists; --columns names "
+            "the columns to take, the label's last)",
+        )
     group.add_argument(
         "--separator",
         choices=("auto", "tab", "space"),
@@ -185,7 +210,7 @@ def read_data(
     if kind == "conllu":
         from maxmargin.io.conllu import conllu_to_columns
 
-        data = conllu_to_columns(data, options.columns.split(","), source)
+        data = conllu_to_columns(data, conllu_columns(options), source)
         return parse_columns(data, source, separator="tab")
     try:
         return parse_columns(
@@ -197,6 +222,11 @@ def read_data(
             raise
         flag = getattr(options, "format_flag", "--format")
         raise ValueError(f"{error} (it looks like {hint}: try {flag} {hint})") from None
+
+
+def conllu_columns(options: argparse.Namespace) -> list[str]:
+    """Return the columns of CoNLL-U that ``--columns`` names."""
+    return (options.columns or "form,upos").split(",")
 
 
 def _looks_like(data: bytes) -> str | None:

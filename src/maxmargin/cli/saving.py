@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.options import conllu_columns
 from maxmargin.cli.prior import stored_prior
 from maxmargin.cli.training_options import regularizer_of, solver_of
 
@@ -51,7 +52,7 @@ def save_model(
     params["random_state"] = options.seed
     meta = training_meta(certificate, settings, params, file_format=options.format or "conll")
     if options.format == "conllu":
-        meta["columns_conllu"] = options.columns
+        meta["columns_conllu"] = ",".join(conllu_columns(options))
     objective = params | {"solver": _written_solver(options)}
     objective["regularizer"] = _trained_with(weights, summary, options)
     summary["model_bytes"] = save_tagger(options.model, chain, weights, meta, objective)

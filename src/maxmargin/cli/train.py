@@ -15,6 +15,7 @@ from typing import Any
 from maxmargin.cli.peak_memory import peak_rss_mb
 from maxmargin.cli.prior import prior_figures, with_prior
 from maxmargin.cli.saving import save_model
+from maxmargin.cli.streaming import is_streamed, learn_streamed
 from maxmargin.cli.train_arguments import check_options, configure
 from maxmargin.cli.train_steps import (
     cross_validate_grid,
@@ -57,9 +58,14 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     from maxmargin.solvers.interrupts import HeldInterrupt
 
     Cs = grid_of(options)
-    read = read_training(options)
-    clock.append(time.perf_counter())
-    learned = learn_features(*read, options)
+    streamed: dict[str, Any] = {}
+    if is_streamed(options):
+        learned, streamed = learn_streamed(options)
+        clock.append(time.perf_counter())
+    else:
+        read = read_training(options)
+        clock.append(time.perf_counter())
+        learned = learn_features(*read, options)
     chain, train = learned.chain, learned.train
     clock.append(time.perf_counter())
 
@@ -85,6 +91,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     clock.append(time.perf_counter())
 
     summary = {**sparse, **model_figures(chain, train, best, options), **prior_figures(chain)}
+    summary |= streamed
     interrupted = summary.pop("interrupted")
     if interrupted and not was_interrupted(summary["stop_reason"]):  # the search was, or the grid
         summary["stop_reason"] = f"{INTERRUPTED}; {summary['stop_reason']}"

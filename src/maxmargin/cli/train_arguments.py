@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from maxmargin.cli.options import add_reading, add_threads, at_least, number
+from maxmargin.cli.streaming import add_streaming, check_streaming
 from maxmargin.cli.targets import check_targets
 from maxmargin.cli.tasks.registry import CHAIN, TASKS
 from maxmargin.cli.training_options import (
@@ -27,6 +28,7 @@ examples:
   maxmargin train items.txt --format crfsuite -m m.mm
   maxmargin train train.tsv -m small.mm --nonzeros 5000 --debias
   maxmargin train target.tsv -m adapted.mm --prior source.mm
+  maxmargin train large.tsv.gz -m m.mm --template pos --memory 500M
 
 Training minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) - w·(f(x_i, y_i) - f(x_i, y))] and ends when
 the duality gap, relative to that objective, is at most --gap: no model is better by more than that.
@@ -57,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '"maxmargin train --task NAME --help" has the options of the others',
     )
     add_features(parser)
-    add_reading(parser)
+    add_reading(parser, tables=True)
     group = parser.add_argument_group("training")
     group.add_argument(
         "-C",
@@ -87,6 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_prior(group)
     add_solving(group)
     add_saving(group)
+    add_streaming(parser)
     add_threads(parser)
     group = parser.add_argument_group("choosing a model")
     group.add_argument(
@@ -134,6 +137,7 @@ def check_options(options: argparse.Namespace) -> None:
         [(options.model, "model"), (options.checkpoint, "checkpoint")],
         [options.train, options.valid, options.prior],
     )
+    check_streaming(options)
     from maxmargin.regularizers import ElasticNet, make_regularizer
     from maxmargin.solvers.refusals import check_regularizer
 

@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 
-def add_features(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the features of tokens and for the allowed sequences of labels."""
+def add_features(parser: argparse.ArgumentParser, *, allowed: bool = True) -> None:
+    """Add the options for the features of tokens and, if `allowed`, for sequences of labels."""
     parser.add_argument(
         "--template",
         metavar="NAME",
@@ -47,6 +47,8 @@ def add_features(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="no list of features: each is one of 2^B by its hash, so that memory is fixed",
     )
+    if not allowed:
+        return
     parser.add_argument(
         "--allowed",
         choices=("iob2", "iobes"),

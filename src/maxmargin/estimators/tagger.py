@@ -15,6 +15,7 @@ from maxmargin.estimators.priors import described_prior, prior_of
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.estimators.threads import threads_of
 from maxmargin.features import check_lengths
+from maxmargin.features.encoded import EncodedSequences
 from maxmargin.features.select import encoder_of
 from maxmargin.io.objective import OBJECTIVE, PRIOR, NotStored
 from maxmargin.regularizers import L2, make_regularizer
@@ -124,6 +125,7 @@ class SequenceTagger(StructuralEstimator):
     """
 
     structure_: Chain
+    n_skipped_: int
     _file_meta: dict[str, Any]
     _trained: dict[str, Any]
     _objective_unknown: bool
@@ -234,14 +236,14 @@ class SequenceTagger(StructuralEstimator):
         return clone
 
     def fit(
-        self, X: Any, y: Any, token_weight: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any = None, token_weight: Any = None, sample_weight: Any = None
     ) -> SequenceTagger:
         """Train.
 
         Parameters
         ----------
-        X : list of sequences
-            The inputs.
+        X : list of sequences, or EncodedCorpus
+            The inputs; an encoded corpus has its labels too, and takes no y.
         y : list of label sequences
             One label for each token.
         token_weight : list of arrays, optional
@@ -261,7 +263,7 @@ class SequenceTagger(StructuralEstimator):
         MemoryError
             If the weights need more memory than there is.
         """
-        if y is None:
+        if y is None and not isinstance(X, EncodedSequences):
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
         trained = {name: getattr(self, name) for name in OBJECTIVE}
         self._check_stored(trained)
@@ -331,6 +333,60 @@ class SequenceTagger(StructuralEstimator):
                 UserWarning,
                 stacklevel=3,
             )
+
+    def fit_stream(
+        self,
+        source: Any,
+        *,
+        memory: Any = None,
+        spill: Any = None,
+        on_error: str = "raise",
+        **reading: Any,
+    ) -> SequenceTagger:
+        """Train on data that need not fit in memory.
+
+        The data are encoded once, in chunks, to a temporary file (unless they are encoded already),
+        and trained from there, with no more in memory than the budget says. Certificates, gaps and
+        limits mean what they mean for ``fit``. See ``docs/streaming.md``.
+
+        Parameters
+        ----------
+        source : EncodedCorpus, path, list of paths, pyarrow Dataset, iterable, or callable
+            An encoded file; column files; Parquet or Arrow files; or pairs (x, y), from an iterable
+            or from a function that returns one.
+        memory : int, str or None
+            Budget in bytes, or a text such as "500M": what the process may have in memory beside
+            the weights. None: 1 GB.
+        spill : path or None
+            Directory for temporary files: the encoded data, and planes beyond the budget. None: the
+            system's own.
+        on_error : {"raise", "skip"}
+            Whether a bad sequence ends everything, or is left out and counted (``n_skipped_``).
+        **reading
+            How files are read, as for `maxmargin.streams.open_source`: ``file_format``,
+            ``label_column``, ``columns``, ``sequence``, ``separator``, ``comment``,
+            ``max_inflated``.
+
+        Returns
+        -------
+        SequenceTagger
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If something is wrong with a sequence; the message names file and line, or the example.
+        MemoryError
+            If the budget is too small; the message says how much is needed.
+        OSError
+            If a disk is full; no temporary file stays behind.
+        """
+        from maxmargin.estimators.streaming import streamed_corpus
+
+        corpus, n_skipped = streamed_corpus(self, source, memory, spill, on_error, reading)
+        self.fit(corpus)
+        self.n_skipped_ = n_skipped
+        return self
 
     # --- files -----------------------------------------------------------------------------------
 

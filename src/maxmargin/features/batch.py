@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EncodedBatch", "ragged_ranges"]
+__all__ = ["EncodedBatch", "MappedFile", "WindowPlan", "ragged_ranges"]
 
 
 def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
@@ -55,6 +55,7 @@ def _check_rows(
     indptr: NDArray[np.int64] | None,
     indices: NDArray[np.uint32] | None,
     n_tokens: int,
+    mapped: bool,
 ) -> None:
     """Check the shapes of compressed rows, one a token."""
     name = f"{prefix}indptr"
@@ -71,8 +72,47 @@ def _check_rows(
         )
     if indptr[0] != 0 or indptr[-1] != len(indices):
         raise ValueError(f"{name} must begin with 0 and end with the length of {prefix}indices")
-    if (np.diff(indptr) < 0).any():
+    if not mapped and (np.diff(indptr) < 0).any():  # else native code looks, page by page
         raise ValueError(f"{name} must not descend")
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """How a training works through sequences that may not fit in memory.
+
+    Attributes
+    ----------
+    ends : tuple of int
+        Windows of the sequences: where each ends. Passes go from window to window, in random order.
+    limit : int
+        Bytes that the planes in memory may take when a window is left; those of the window go to a
+        temporary file beyond that.
+    directory : str
+        Where the temporary file is made.
+    """
+
+    ends: tuple[int, ...]
+    limit: int
+    directory: str
+
+
+@dataclass(frozen=True, eq=False)
+class MappedFile:
+    """The file that the arrays of a batch are mapped from.
+
+    Attributes
+    ----------
+    pages : uint8 array
+        All bytes of the mapping.
+    hash : int
+        Of features and labels.
+    windows : WindowPlan or None
+        None: all sequences are visited in any order, as if they were in memory.
+    """
+
+    pages: NDArray[np.uint8]
+    hash: int
+    windows: WindowPlan | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +140,8 @@ class EncodedBatch:
         Number of features of a token and two labels, its own and the one before.
     pair_indptr, pair_indices
         As ``indptr`` and ``indices``, of these features. None without them.
+    mapped : MappedFile or None
+        The file that the arrays are mapped from; None: they are in memory.
     """
 
     offsets: NDArray[np.int64]
@@ -111,6 +153,7 @@ class EncodedBatch:
     n_pair: int = 0
     pair_indptr: NDArray[np.int64] | None = None
     pair_indices: NDArray[np.uint32] | None = None
+    mapped: MappedFile | None = None
 
     def __post_init__(self) -> None:
         # Native code reads these arrays, so their shapes are made sure of here. What costs a pass
@@ -124,8 +167,8 @@ class EncodedBatch:
         for name, n in (("n_sparse", self.n_sparse), ("n_pair", self.n_pair)):
             if not 0 <= n < 2**32:
                 raise ValueError(f"{name} is {n}; expected 0 to 2^32 - 1")
-        _check_rows("", self.indptr, self.indices, n_tokens)
-        _check_rows("pair_", self.pair_indptr, self.pair_indices, n_tokens)
+        _check_rows("", self.indptr, self.indices, n_tokens, self.mapped is not None)
+        _check_rows("pair_", self.pair_indptr, self.pair_indices, n_tokens, self.mapped is not None)
         if self.indptr is None and self.dense is None:
             raise ValueError("a batch needs sparse features, dense features or both")
         if self.values is not None:

@@ -121,7 +121,7 @@ class FeatureEncoder:
         if not strings and (self.min_count > 1 or self.hash_bits is not None):
             raise ValueError(f"min_count and hash_bits are for strings, but X is of kind {kind}")
         vocabulary = Vocabulary() if strings and self.hash_bits is None else None
-        batch = self._encode(sequences, kind, vocabulary, grow=True)
+        batch = self.encode_piece(sequences, kind, vocabulary, grow=True)
         if vocabulary is not None and self.min_count > 1:
             batch, vocabulary = drop_rare(batch, vocabulary, self.min_count)
         self.kind = kind
@@ -156,12 +156,12 @@ class FeatureEncoder:
                 f"X is of kind {kind} (sequence 0 is {described(sequences[0])}); expected kind "
                 f"{self.kind}, to which the encoder was fitted"
             )
-        return self._encode(sequences, kind, self.vocabulary, grow=False)
+        return self.encode_piece(sequences, kind, self.vocabulary, grow=False)
 
     def _fit_items(self, items: Items) -> EncodedBatch:
         batch, vocabulary = items.batch, items.vocabulary
         if self.hash_bits is not None:
-            batch = self._hash_items(items)
+            batch = self.hash_items(items)
             self.vocabulary = None
         else:
             if self.min_count > 1:
@@ -174,7 +174,7 @@ class FeatureEncoder:
         if self.kind != "strings":
             raise ValueError(f"X is of kind strings; expected kind {self.kind}, as in training")
         if self.hash_bits is not None:
-            return self._hash_items(items)
+            return self.hash_items(items)
         if items.vocabulary is self.vocabulary:
             return items.batch  # the reader knew which features exist
         assert self.vocabulary is not None
@@ -183,7 +183,8 @@ class FeatureEncoder:
             items.batch, np.array([DROPPED if k is None else k for k in numbers], dtype=np.uint32)
         )
 
-    def _hash_items(self, items: Items) -> EncodedBatch:
+    def hash_items(self, items: Items) -> EncodedBatch:
+        """Return items with their features by hash."""
         assert self.hash_bits is not None
         return self._renumbered(items.batch, hashed_numbers(items.vocabulary, self.hash_bits))
 
@@ -212,9 +213,27 @@ class FeatureEncoder:
             names = [f"sparse:{j}" for j in range(self.n_sparse)]
         return names + [f"dense:{j}" for j in range(self.n_dense)]
 
-    def _encode(
+    def encode_piece(
         self, sequences: list[Any], kind: str, vocabulary: Vocabulary | None, *, grow: bool
     ) -> EncodedBatch:
+        """Encode sequences of one kind.
+
+        Parameters
+        ----------
+        sequences : list
+            Of the kind.
+        kind : str
+            As `kind_of_all` finds it.
+        vocabulary : Vocabulary or None
+            Of strings that are listed.
+        grow : bool
+            Whether features that are not known yet are learned.
+
+        Returns
+        -------
+        EncodedBatch
+            The sequences.
+        """
         first = kind.removesuffix("+dense")
         sparse_part = dense_part = sequences
         if first != kind:

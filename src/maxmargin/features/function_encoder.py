@@ -53,13 +53,21 @@ class FunctionEncoder(FeatureEncoder):
 
     def fit_transform(self, X: Any) -> EncodedBatch:
         """Learn the features that the function gives and encode X; see `FeatureEncoder`."""
-        n_columns, label_column = 0, self._label_given
-        if isinstance(X, ColumnTable):
-            n_columns = X.n_columns
-            label_column = label_column if X.label_column is None else X.label_column
+        n_columns, label_column = self._columns_of(X)
         batch = super().fit_transform(self._call(X, n_columns, label_column))
         self.n_columns, self.label_column = n_columns, label_column
         return batch
+
+    def features_of(self, X: Any) -> list[Any]:
+        """Return what the function makes of a piece of the training data."""
+        self.n_columns, self.label_column = self._columns_of(X)
+        return self._call(X, self.n_columns, self.label_column)
+
+    def _columns_of(self, X: Any) -> tuple[int, int | None]:
+        """Return the number of columns of a training table (0: it is none), and the label's."""
+        if not isinstance(X, ColumnTable):
+            return 0, self._label_given
+        return X.n_columns, self._label_given if X.label_column is None else X.label_column
 
     def transform(self, X: Any) -> EncodedBatch:
         """Encode X with the features that are known; see `FeatureEncoder`."""

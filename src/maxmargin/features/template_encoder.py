@@ -77,6 +77,9 @@ class LineFeatures:
         self._index: _native.FeatureIndex | None = None
         # Names are made when somebody asks: of where each feature was seen first, or from a file.
         self.names: list[str] | Callable[[], list[str]] | None = None
+        # Of a file that is mapped: names of some features, and the lines that gave them.
+        self.lookup: Callable[[NDArray[Any]], list[str]] | None = None
+        self.lines: NDArray[Any] | None = None
         self._seen: tuple[ColumnTable, NDArray[np.uint32], NDArray[np.uint32]] | None = None
         # Features that were not learned, but taken over behind them: from whom, and which.
         self._joined: tuple[LineFeatures, NDArray[np.intp]] | None = None
@@ -92,6 +95,17 @@ class LineFeatures:
         )
         self._seen = (table, token, line)
         return indptr, indices
+
+    def learner(self) -> _native.FeatureLearner:
+        """Return what learns the features of a table that comes in pieces."""
+        return self._native.learner()
+
+    def native_names(
+        self, table: ColumnTable, token: NDArray[np.uint32], line: NDArray[np.uint32]
+    ) -> tuple[bytes, NDArray[np.int64]]:
+        """Return the names that lines give tokens: end to end, and where each ends."""
+        which = list(range(table.n_columns))
+        return self._native.names(table.native, which, token, line)
 
     def join(self, earlier: LineFeatures) -> NDArray[np.int64]:
         """Know the features of an earlier training, too, behind those that were learned.
@@ -140,6 +154,9 @@ class LineFeatures:
         if self._seen is not None:
             learned = features < len(self._seen[2])
             lines[learned] = self._seen[2][features[learned]]
+        elif self.lines is not None:
+            learned = features < len(self.lines)
+            lines[learned] = self.lines[features[learned]]
         return lines
 
     def all_names(self) -> list[str]:
@@ -166,9 +183,10 @@ class LineFeatures:
             return []
         if self._seen is not None:
             table, token, line = self._seen
-            which = list(range(table.n_columns))
-            text, ends = self._native.names(table.native, which, token[features], line[features])
+            text, ends = self.native_names(table, token[features], line[features])
             return [text[a:b].decode("utf-8") for a, b in itertools.pairwise(ends.tolist())]
+        if self.lookup is not None:
+            return self.lookup(features)
         if callable(self.names):
             self.names = self.names()
         if self.names is None:
@@ -178,7 +196,10 @@ class LineFeatures:
     def __getstate__(self) -> dict[str, Any]:
         # Native objects are made again; names are written out, because the table stays behind.
         native = dict.fromkeys(("_native", "_index", "_seen", "_joined"))
-        return {**self.__dict__, "names": self.all_names(), **native}
+        if not self.fingerprints.flags.owndata:
+            native["fingerprints"] = np.array(self.fingerprints)
+        mapped = {"lookup": None, "lines": None if self.lines is None else np.array(self.lines)}
+        return {**self.__dict__, "names": self.all_names(), **native, **mapped}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -330,9 +351,7 @@ class TemplateEncoder:
         EncodedBatch
             The features of its tokens.
         """
-        table = as_table(X)
-        label_column = self._label_given if table.label_column is None else table.label_column
-        self._check_columns(table, label_column)
+        table, label_column = self._checked(X)
         unigrams, bigrams = LineFeatures(self.unigrams.program), LineFeatures(self.bigrams.program)
         pairs: Rows | tuple[None, None] = (None, None)
         if self.hash_bits is not None:
@@ -350,6 +369,35 @@ class TemplateEncoder:
         self.unigrams, self.bigrams = unigrams, bigrams
         self.n_columns, self.label_column = table.n_columns, label_column
         return self._batch(table, rows, pairs)
+
+    def begin(self, X: Any) -> ColumnTable:
+        """Take note of the columns of the first piece of a table; later ones must have them too.
+
+        Parameters
+        ----------
+        X : ColumnTable or list of sequences
+            The piece.
+
+        Returns
+        -------
+        ColumnTable
+            The same.
+        """
+        table, label_column = self._checked(X)
+        if self.n_columns == 0:
+            self.n_columns, self.label_column = table.n_columns, label_column
+        elif table.n_columns != self.n_columns:
+            raise ValueError(
+                f"{table.source}: found {table.n_columns} columns; expected {self.n_columns}, as "
+                "in the sequences before"
+            )
+        return table
+
+    def _checked(self, X: Any) -> tuple[ColumnTable, int | None]:
+        table = as_table(X)
+        label_column = self._label_given if table.label_column is None else table.label_column
+        self._check_columns(table, label_column)
+        return table, label_column
 
     def transform(self, X: Any) -> EncodedBatch:
         """Encode a table with the features that are known; unknown ones are ignored.

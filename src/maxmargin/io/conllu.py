@@ -57,7 +57,9 @@ def _choice(column: str) -> tuple[int, Callable[[bytes], bytes] | None]:
     return COLUMNS.index(column), None
 
 
-def conllu_to_columns(data: bytes, columns: Sequence[str], source: str) -> bytes:
+def conllu_to_columns(
+    data: bytes, columns: Sequence[str], source: str, first_line: int = 1
+) -> bytes:
     """Take some columns of a CoNLL-U file.
 
     Comments, multiword tokens (ids such as 3-4) and empty nodes (3.1) are left out.
@@ -72,6 +74,8 @@ def conllu_to_columns(data: bytes, columns: Sequence[str], source: str) -> bytes
         convention the label comes last.
     source : str
         Name of the file, for messages.
+    first_line : int
+        The number of the first line, where the data are a piece of the file.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def conllu_to_columns(data: bytes, columns: Sequence[str], source: str) -> bytes
         data = data.replace(b"\r\n", b"\n")
     out: list[bytes] = []
     between = True  # whether the next token begins a sentence
-    for number, text in enumerate(data.split(b"\n"), 1):
+    for number, text in enumerate(data.split(b"\n"), first_line):
         if text.startswith(b"#"):
             continue
         cells = text.split(b"\t")

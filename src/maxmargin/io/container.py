@@ -27,7 +27,7 @@ import os
 import stat
 import struct
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,7 @@ MAX_NDIM = 4
 MAX_DEPTH = 64  # of lists and dicts in meta: far below Python's limit for recursion
 MAX_BITS = 2048  # of an integer in meta: Python can be set to read no more than 640 digits
 
+_SLAB = 1 << 24  # bytes of a mapped array that are written at a time
 _MOST = 1 << 30  # bytes read at a time: Linux does no more than 2 GB
 _MUCH = 1 << 26  # bytes that are compared with the memory there is
 _FIXED = struct.Struct("<8sIIQ")
@@ -81,9 +82,11 @@ class Container:
         those of a file that was mapped are views of the map, and each keeps it alive.
     n_bytes : int
         Size of the file.
+    checksums : dict of str to int
+        Of the arrays.
     """
 
-    __slots__ = ("arrays", "kind", "meta", "n_bytes", "path", "version")
+    __slots__ = ("arrays", "checksums", "kind", "meta", "n_bytes", "path", "version")
 
     def __init__(
         self,
@@ -94,7 +97,9 @@ class Container:
         *,
         version: int,
         n_bytes: int,
+        checksums: dict[str, int] | None = None,
     ) -> None:
+        self.checksums = checksums or {}
         self.path = path
         self.kind = kind
         self.version = version
@@ -133,7 +138,8 @@ def write_container(
         What JSON can hold: None, bool, int, finite float, str, lists and dicts with str keys.
         NumPy's bool, int and float scalars become Python's; tuples come back as lists.
     arrays : mapping of str to ndarray
-        Integers and floats of 1 to 8 bytes with at most 4 dimensions, written in this order.
+        Integers and floats of 1 to 8 bytes with at most 4 dimensions, written in this order. Those
+        that are mapped from files (``np.memmap``) may be larger than the memory.
 
     Returns
     -------
@@ -217,6 +223,7 @@ def _described(key: str, array: NDArray[Any]) -> tuple[dict[str, Any], NDArray[n
         raise TypeError(f"{where} has dtype {array.dtype}; expected one of {', '.join(_DTYPES)}")
     if array.ndim > MAX_NDIM:
         raise ValueError(f"{where} has {array.ndim} dimensions; expected at most {MAX_NDIM}")
+    mapped = isinstance(array, np.memmap)
     piece = np.ascontiguousarray(array, dtype=_DTYPES[code]).reshape(-1).view(np.uint8)
     return {
         "name": _text(key, where),
@@ -224,8 +231,8 @@ def _described(key: str, array: NDArray[Any]) -> tuple[dict[str, Any], NDArray[n
         "shape": list(array.shape),
         "offset": 0,
         "nbytes": piece.size,
-        "checksum": _native.checksum(piece),
-    }, piece
+        "checksum": _native.checksum(piece, mapped),
+    }, array.reshape(-1).view(np.uint8) if mapped else piece
 
 
 def _placed(header: dict[str, Any]) -> bytes:
@@ -255,9 +262,20 @@ def _replace(name: str, pieces: list[tuple[int, Any]]) -> int:
     with replacing(name) as file:
         for offset, piece in pieces:
             file.write(bytes(offset - at))
-            file.write(piece)
+            if isinstance(piece, np.memmap):
+                _write_mapped(file, piece)
+            else:
+                file.write(piece)
             at = offset + len(piece)
     return at
+
+
+def _write_mapped(file: IO[bytes], piece: np.memmap[Any, Any]) -> None:
+    """Write bytes that are mapped from a file, and give back their pages."""
+    pages: mmap.mmap = piece._mmap  # type: ignore[attr-defined]
+    for at in range(0, len(piece), _SLAB):
+        file.write(piece[at : at + _SLAB].data)
+        pages.madvise(mmap.MADV_DONTNEED)
 
 
 # Reading
@@ -376,14 +394,21 @@ def read_container(
                 )
             at = offset + entry["nbytes"]
             piece = source.array(offset, at)
-            if _native.checksum(piece) != entry["checksum"]:
+            if _native.checksum(piece, mmap) != entry["checksum"]:
                 raise _bad(name, f"array {_short(key)} does not match its checksum: it is damaged")
             array = piece.view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
             array = array.astype(entry["dtype"], copy=False)  # copies on big-endian machines alone
             array.flags.writeable = False
             arrays[key] = array
+    checksums = {entry["name"]: entry["checksum"] for entry in entries}
     return Container(
-        name, header["kind"], header["meta"], arrays, version=VERSION, n_bytes=source.size
+        name,
+        header["kind"],
+        header["meta"],
+        arrays,
+        version=VERSION,
+        n_bytes=source.size,
+        checksums=checksums,
     )
 
 

@@ -8,28 +8,18 @@ import io
 import os
 import stat
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, overload
 
 from maxmargin.errors import FileFormatError
 from maxmargin.io.atomic import replacing
-from maxmargin.memory import format_bytes
+from maxmargin.io.inflate import GZIP, inflated, inflated_limit
 
-__all__ = ["PathOrFile", "name_of", "open_for_writing", "read_bytes"]
+__all__ = ["PathOrFile", "name_of", "open_for_writing", "read_bytes", "refuse_foreign"]
 
 PathOrFile: TypeAlias = str | bytes | os.PathLike[str] | IO[bytes]
 
-#: What a gzip file may become without anybody's leave: so many bytes, or so many times its size.
-#: Text becomes 3 to 30 times as long; a gzip bomb, up to 1032 times.
-LEAST_INFLATED = 256_000_000
-MOST_EXPANSION = 100
-
-_GZIP = b"\x1f\x8b"
-# What follows the end of a gzip member is handed back as a copy: pieces keep the copies small.
-_PIECE = 1 << 20
-_MOST_AT_ONCE = 16 << 20  # bytes that are inflated at a time
 _FOREIGN = (  # UTF-32 first: its little-endian mark begins with that of UTF-16.
     (b"\xff\xfe\x00\x00", "UTF-32"),
     (b"\x00\x00\xfe\xff", "UTF-32"),
@@ -78,53 +68,10 @@ def _read(path: PathOrFile) -> bytes:
     return bytes(data)
 
 
-def _inflated_limit(n_compressed: int, max_inflated: int | None) -> int:
-    """How many bytes a gzip file of so many bytes may become."""
-    if max_inflated is None:
-        return max(LEAST_INFLATED, MOST_EXPANSION * n_compressed)
-    if isinstance(max_inflated, bool) or not isinstance(max_inflated, int) or max_inflated < 0:
-        raise ValueError(
-            f"max_inflated is {max_inflated!r}; expected None or a number of bytes, at least 0"
-        )
-    return max_inflated
-
-
 def _decompress(data: bytes, name: str, max_inflated: int | None) -> bytes:
     """Decompress a gzip file of one or more members."""
-    limit = _inflated_limit(len(data), max_inflated)
-    view = memoryview(data)
-    parts = []
-    at = size = 0
-    while at < len(view):
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            piece = view[at : at + _PIECE]
-            try:
-                # A piece may become a thousand times as long: no more of it than may be kept.
-                part = member.decompress(piece, min(_MOST_AT_ONCE, limit - size + 1))
-            except zlib.error as error:
-                raise FileFormatError(
-                    f"{name}: the gzip stream is damaged near byte {at} ({error}); "
-                    "expected a whole one"
-                ) from None
-            if not part and not piece and not member.eof:
-                raise FileFormatError(
-                    f"{name}: the gzip stream is cut short after {len(data)} bytes; "
-                    "expected a whole one"
-                )
-            at += len(piece) - len(member.unconsumed_tail) - len(member.unused_data)
-            size += len(part)
-            if size > limit:
-                raise FileFormatError(
-                    f"{name}: the gzip stream of {format_bytes(len(data))} inflates to more than "
-                    f"{format_bytes(limit)}; if that is meant, raise the limit with "
-                    "--max-inflated SIZE (in Python, max_inflated=BYTES)"
-                )
-            parts.append(part)
-        # Files from tapes are padded with zeros, which gzip ignores, too.
-        if at < len(view) and view[at] == 0 and not any(view[at:]):
-            break
-    return b"".join(parts)
+    limit = inflated_limit(len(data), max_inflated)
+    return b"".join(inflated([data], name, lambda _: limit))
 
 
 def read_bytes(path: PathOrFile, *, max_inflated: int | None = None) -> bytes:
@@ -153,17 +100,30 @@ def read_bytes(path: PathOrFile, *, max_inflated: int | None = None) -> bytes:
     """
     name = name_of(path)
     data = _read(path)
-    if data.startswith(_GZIP):
+    if data.startswith(GZIP):
         data = _decompress(data, name, max_inflated)
     elif name.endswith(".gz"):
         raise FileFormatError(
             f"{name}: ends with .gz but does not begin as a gzip file does; "
             "expected gzip, or another name"
         )
+    refuse_foreign(data, name)
+    return data
+
+
+def refuse_foreign(data: bytes, name: str) -> None:
+    """Refuse text that begins as UTF-16 or UTF-32 does.
+
+    Parameters
+    ----------
+    data : bytes
+        The beginning of a text.
+    name : str
+        What messages call it.
+    """
     for mark, encoding in _FOREIGN:
         if data.startswith(mark):
             raise FileFormatError(f"{name}: looks like {encoding}; expected text in UTF-8")
-    return data
 
 
 @overload

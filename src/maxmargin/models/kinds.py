@@ -106,6 +106,11 @@ def kind_of(path: Any) -> ModelKind:
     from maxmargin.io.container import read_header
 
     header = read_header(path)
+    if header.kind == "encoded":
+        raise ModelFormatError(
+            f"{header.path}: holds encoded training data and no model; expected a model, such as "
+            "maxmargin train makes of them"
+        )
     if header.kind not in _KINDS:
         known = ", ".join(map(repr, known_kinds()))
         raise ModelFormatError(

@@ -211,7 +211,7 @@ class AutoSchedule(Solver):
         turn = state["looks"] >= self.NEWTON_AFTER and state["tried"] < state["looks"]
         if not turn or state["interior"] or self.nu != 0:
             return False
-        return state["rest"] <= 0 and not engine.quadratic
+        return state["rest"] <= 0 and not engine.quadratic and not engine.windowed
 
     def _newton(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Move all multipliers that are above zero together."""

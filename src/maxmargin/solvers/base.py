@@ -38,6 +38,8 @@ class Solver(ABC):
 
     #: Whether its objective may have the fixed linear term of a problem.
     linear_terms: ClassVar[bool] = True
+    #: Whether passes may go from window to window, where not all planes are in memory.
+    windows: ClassVar[bool] = False
 
     @property
     def factored(self) -> bool:

@@ -9,11 +9,14 @@ use more memory than the file itself has bytes, and it reads no members but thos
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import math
 import os
 import stat
 import zipfile
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import IO, Any, NamedTuple
 
@@ -74,14 +77,22 @@ def save_checkpoint(
         What a loop around the driver keeps there.
     """
     about = {"format": FORMAT, "version": VERSION, "identity": identity, "run": asdict(run)}
-    arrays = {f"{_ENGINE}{name}": array for name, array in machine.state().items()}
     if beside is not None:
         about["beside"] = beside.values
-        arrays |= {f"{_BESIDE}{name}": array for name, array in beside.arrays.items()}
     # (Arrays and numbers of random generators are written as lists.)
     text = json.dumps(about, default=lambda value: value.tolist())
-    with replacing(path) as file:
-        np.savez(file, about=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
+    state = machine.state()
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        _write_array(archive, "about", np.frombuffer(text.encode(), dtype=np.uint8))
+        for name in state:  # one after the other: all of them may be more than the memory
+            _write_array(archive, f"{_ENGINE}{name}", state[name])
+        for name, array in (beside.arrays if beside is not None else {}).items():
+            _write_array(archive, f"{_BESIDE}{name}", array)
+
+
+def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def load_checkpoint(
@@ -111,27 +122,21 @@ def load_checkpoint(
         If it is not a checkpoint, damaged, or of another problem.
     """
     name = os.fspath(path)
-    about, arrays = _read(path, name, _ENGINE)
-    try:
+    with _opened(path, name) as (about, stored):
         run = RunState(**about["run"])
         saved = dict(about["identity"])
-    except Exception as error:
-        raise _unreadable(name, error) from error
-    for key, wanted in identity.items():
-        found = saved.get(key)
-        if found != wanted:
-            there, here = _apart(repr(found), repr(wanted))
-            raise ModelFormatError(
-                f"{name} is a checkpoint of another run: {key} is {there} there and {here} here"
-            )
-    _check_widened(run, name)
-    if run.widened is not None and machine.widens:
-        require_memory("a run that went on with 8-byte weights", 3 * 8 * int(machine.weights.size))
-        machine.widen()
-    try:
-        machine.restore(arrays)
-    except ValueError as error:
-        raise ModelFormatError(f"{name}: {error}") from error
+        _check_identity(name, saved, identity)
+        _check_widened(run, name)
+        if run.widened is not None and machine.widens:
+            n_bytes = 3 * 8 * int(machine.weights.size)
+            require_memory("a run that went on with 8-byte weights", n_bytes)
+            machine.widen()
+        try:
+            machine.restore(_Prefixed(stored, _ENGINE))
+        except ValueError as error:
+            if isinstance(error, ModelFormatError):
+                raise
+            raise ModelFormatError(f"{name}: {error}") from error
     return run
 
 
@@ -156,39 +161,54 @@ def load_beside(path: str | os.PathLike[str]) -> Beside | None:
         If it is not a checkpoint, or damaged.
     """
     name = os.fspath(path)
-    about, arrays = _read(path, name, _BESIDE)
-    values = about.get("beside")
-    if values is None:
-        return None
-    if not isinstance(values, dict):
-        raise ModelFormatError(f"{name}: the state of the outer loop is damaged")
-    return Beside(values, arrays)
+    with _opened(path, name) as (about, stored):
+        values = about.get("beside")
+        if values is None:
+            return None
+        if not isinstance(values, dict):
+            raise ModelFormatError(f"{name}: the state of the outer loop is damaged")
+        return Beside(values, dict(_Prefixed(stored, _BESIDE)))
 
 
-def _read(
-    path: str | os.PathLike[str], name: str, prefix: str
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read the text of a checkpoint and the arrays whose names begin with `prefix`."""
+@contextlib.contextmanager
+def _opened(
+    path: str | os.PathLike[str], name: str
+) -> Iterator[tuple[dict[str, Any], _Members]]:
+    """Open a checkpoint, with its text; whatever fails on the way says that it is not readable."""
     try:
-        stored = _read_members(path, name)
-        about = json.loads(bytes(stored.pop("about")).decode())
-        if about["format"] != FORMAT:
-            raise ModelFormatError(f"{name} is not a maxmargin checkpoint")
-        if about["version"] != VERSION:
-            raise ModelFormatError(
-                f"{name} is a checkpoint of version {about['version']}; "
-                f"this maxmargin reads version {VERSION}"
-            )
+        with _members(path, name) as stored:
+            about = json.loads(bytes(stored["about"]).decode())
+            if about["format"] != FORMAT:
+                raise ModelFormatError(f"{name} is not a maxmargin checkpoint")
+            if about["version"] != VERSION:
+                raise ModelFormatError(
+                    f"{name} is a checkpoint of version {about['version']}; "
+                    f"this maxmargin reads version {VERSION}"
+                )
+            yield about, stored
     except (FileNotFoundError, PermissionError, ModelFormatError, MemoryError):
         raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):  # of the temporary file of planes
+            raise
+        raise _not_readable(name, error) from error
     except Exception as error:  # zipfile and numpy raise many kinds for a damaged file
-        raise _unreadable(name, error) from error
-    wanted = {key: array for key, array in stored.items() if key.startswith(prefix)}
-    return about, {key.removeprefix(prefix): array for key, array in wanted.items()}
+        raise _not_readable(name, error) from error
 
 
-def _unreadable(name: str, error: Exception) -> ModelFormatError:
+def _not_readable(name: str, error: Exception) -> ModelFormatError:
     return ModelFormatError(f"{name} is not a readable checkpoint: {_cut(str(error), 200)}")
+
+
+def _check_identity(name: str, saved: dict[str, Any], identity: dict[str, Any]) -> None:
+    """Refuse the checkpoint of another run."""
+    for key, wanted in identity.items():
+        found = saved.get(key)
+        if found != wanted:
+            there, here = _apart(repr(found), repr(wanted))
+            raise ModelFormatError(
+                f"{name} is a checkpoint of another run: {key} is {there} there and {here} here"
+            )
 
 
 def _check_widened(run: RunState, name: str) -> None:
@@ -205,8 +225,44 @@ def _check_widened(run: RunState, name: str) -> None:
         )
 
 
-def _read_members(path: str | os.PathLike[str], name: str) -> dict[str, NDArray[Any]]:
-    """Read the text and the machine's arrays, by the names they have without ``.npy``."""
+class _Members(Mapping[str, NDArray[Any]]):
+    """The text and the machine's arrays, by the names they have without ``.npy``; read on demand."""
+
+    def __init__(
+        self, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str
+    ) -> None:
+        self._archive, self._members, self._name = archive, members, name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __getitem__(self, key: str) -> NDArray[Any]:
+        return _read_array(self._archive, self._members[key], self._name)
+
+
+class _Prefixed(Mapping[str, NDArray[Any]]):
+    """The arrays whose names begin with a prefix, by their names without it."""
+
+    def __init__(self, members: _Members, prefix: str) -> None:
+        self._members, self._prefix = members, prefix
+
+    def __iter__(self) -> Iterator[str]:
+        names = (key for key in self._members if key.startswith(self._prefix))
+        return (key.removeprefix(self._prefix) for key in names)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, key: str) -> NDArray[Any]:
+        return self._members[self._prefix + key]
+
+
+@contextlib.contextmanager
+def _members(path: str | os.PathLike[str], name: str) -> Iterator[_Members]:
+    """Open the archive and look at what it lists."""
     with open(path, "rb", opener=_open) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
@@ -245,11 +301,13 @@ def _read_members(path: str | os.PathLike[str], name: str) -> dict[str, NDArray[
                     f"{name}: its arrays would have {total} bytes and the file has "
                     f"{about.st_size}; expected no more"
                 )
-            require_memory("the arrays of the checkpoint", total)
-            return {
-                key: _read_array(archive, member, name)
-                for key, member in zip(names, members, strict=True)
-            }
+            of_planes = sum(
+                member.file_size
+                for member in members
+                if member.filename.startswith(f"{_ENGINE}window_")  # read one by one
+            )
+            require_memory("the arrays of the checkpoint", total - of_planes)
+            yield _Members(archive, dict(zip(names, members, strict=True)), name)
 
 
 def _open(path: str, flags: int) -> int:

@@ -48,6 +48,7 @@ from maxmargin.solvers.refusals import check_compatible
 from maxmargin.solvers.registry import SOLVERS
 from maxmargin.solvers.run import Run
 from maxmargin.solvers.steps import Context
+from maxmargin.solvers.windows import windows_identity
 
 __all__ = [
     "Callback",
@@ -220,6 +221,7 @@ def solve(
         slow_oracle=problem.slow_oracle,
         warm=engine is not None,
         dual=machine.dual(),
+        windows=None if problem.windows is None else problem.windows.ends,
     )
     run = Run(
         machine,
@@ -242,6 +244,8 @@ def solve(
         "regularizer": str(regularizer),
         "linear_term": _array_hash(problem.linear_term),
     }
+    if problem.windows is not None:
+        identity["windows"] = windows_identity(problem.windows)
     if checkpoint is not None:
         identity["data"] = f"{problem.data_hash():016x}"
     if resume and checkpoint is not None and Path(checkpoint).exists():

@@ -6,11 +6,15 @@ with its problem: the fixed linear term that the problem may carry, and the chec
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from maxmargin._native import Engine, Link, Problem
 from maxmargin.solvers.history import PassRecord
 from maxmargin.solvers.separable import check_separable
+from maxmargin.solvers.windows import WindowedState, open_windows, restore_windowed
 
 __all__ = ["DualMachine"]
 
@@ -21,7 +25,8 @@ class DualMachine(Engine):
     Parameters
     ----------
     problem : Problem
-        The training problem. Its ``linear_term`` u₀, if it has one, is part of the objective.
+        The training problem. Its ``linear_term`` u₀, if it has one, is part of the objective. With
+        ``windows`` (a `WindowPlan`), planes that do not fit in memory are kept in a file.
     C : float
         Weight of the loss.
     single : bool
@@ -59,6 +64,7 @@ class DualMachine(Engine):
             rescale=rescale,
         )
         self.problem = problem
+        self._file = None if problem.windows is None else open_windows(self, problem.windows)
         self.made_as = (str(self.weights.dtype), int(self.weights.size))
         self.take_linear_term()
 
@@ -79,9 +85,24 @@ class DualMachine(Engine):
     def widens(self) -> bool:
         """Whether `widen` can put 8-byte weights in the place of 4-byte ones.
 
-        With a cost-to-move of β, w lags behind its multipliers; that is no rounding.
+        With a cost-to-move of β, w lags behind its multipliers; that is no rounding. Where planes
+        are kept in a file, there would not be room for both.
         """
-        return super().weights.dtype == np.float32 and self.nu == 0
+        return super().weights.dtype == np.float32 and self.nu == 0 and not self.windowed
+
+    def state(self) -> Any:
+        """Return arrays for a checkpoint; those of planes that are in a file when asked for."""
+        state = super().state()
+        if not self.windowed:
+            return state
+        return WindowedState(self, state, self.window_size()["windows"])
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Undo `state`."""
+        if self.windowed:
+            super().restore(restore_windowed(self, state, self.window_size()["windows"]))
+        else:
+            super().restore(dict(state))
 
     def widen(self) -> None:
         """Go on with 8-byte weights from the same multipliers."""

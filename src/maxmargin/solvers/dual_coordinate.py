@@ -60,6 +60,7 @@ class DualCoordinate(Solver):
     """
 
     name: ClassVar[str] = "dualcoordinate"
+    windows: ClassVar[bool] = True
 
     tol: float | None = None
     cached_passes: int = 20

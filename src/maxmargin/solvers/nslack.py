@@ -65,6 +65,7 @@ class NSlack(Solver):
     """
 
     name: ClassVar[str] = "nslack"
+    windows: ClassVar[bool] = True
 
     schedule: str = "frequent"
     epsilon: float = 0.01

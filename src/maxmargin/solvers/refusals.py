@@ -35,6 +35,8 @@ def check_compatible(solver: Solver, problem: Problem, regularizer: Regularizer)
     check_regularizer(solver, regularizer)
     if problem.linear_term is not None:
         check_linear_term(solver, problem)
+    if problem.windows is not None:
+        _check_windows(solver)
 
 
 def check_regularizer(solver: Solver, regularizer: Regularizer) -> None:
@@ -84,6 +86,21 @@ def _check_kernel(solver: Solver, regularizer: Regularizer) -> None:
         raise NotCompatibleError(
             f"{what} is about the weights of the features, and with a kernel there are none; "
             'use L2() (and nu = 0), or kernel="linear"'
+        )
+
+
+def _check_windows(solver: Solver) -> None:
+    """Refuse to train in windows what needs all planes or all examples at once."""
+    if not solver.windows:
+        able = " or ".join(repr(name) for name, kind in SOLVERS.items() if kind.windows)
+        raise NotCompatibleError(
+            f"solver {solver.name!r} needs all examples at once, and within this budget of memory "
+            f"they are worked through in windows; use solver {able}, or a larger budget"
+        )
+    if solver.slack == "hard":
+        raise NotCompatibleError(
+            'slack="hard" needs all planes at once, to tell whether the data can be separated, and '
+            "within this budget of memory they are kept in windows; use a larger budget"
         )
 
 

@@ -89,6 +89,7 @@ class SAP(AutoSchedule):
     """
 
     name: ClassVar[str] = "sap"
+    windows: ClassVar[bool] = True
     regularizers: ClassVar[tuple[type[Regularizer], ...]] = (ElasticNet, L2)
 
     schedule: str = "auto"

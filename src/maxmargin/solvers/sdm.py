@@ -66,6 +66,7 @@ class SDM(AutoSchedule):
     """
 
     name: ClassVar[str] = "sdm"
+    windows: ClassVar[bool] = True
 
     schedule: str = "auto"
     tau: float = 0.25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +35,9 @@ class Context:
         Time budget of the pass that is about to begin.
     dual : float
         Dual objective, from the gains of all passes.
+    windows : sequence of int or None
+        Where windows of the examples end, if not all of them are in memory: orders go from window
+        to window.
     """
 
     n_examples: int
@@ -44,6 +48,7 @@ class Context:
     warm: bool = False
     seconds_left: float | None = None
     dual: float = 0.0
+    windows: Sequence[int] | None = None
 
     def order(self, permute: bool = True, together: int = 1) -> NDArray[np.uint32]:
         """Return the order in which a pass visits the examples.
@@ -55,7 +60,15 @@ class Context:
         together : int
             In a random order, so many neighbours of the data are visited one after the other.
         """
-        n = self.n_examples
+        if self.windows is None or not permute:
+            return self._order(self.n_examples, permute, together)
+        # Windows in random order, and random order within each; a window has neighbours anyway.
+        n_each = np.diff(self.windows, prepend=0)
+        key = np.repeat(self.rng.permutation(len(n_each)).astype(np.float64), n_each)
+        key += self.rng.random(len(key))
+        return np.argsort(key).astype(np.uint32)
+
+    def _order(self, n: int, permute: bool, together: int) -> NDArray[np.uint32]:
         if not permute:
             return np.arange(n, dtype=np.uint32)
         if together == 1:

@@ -22,11 +22,18 @@ from numpy.typing import NDArray
 from maxmargin import _native
 from maxmargin.errors import NotCompatibleError
 from maxmargin.features import EncodedBatch, FeatureEncoder, check_lengths, encode_labels
+from maxmargin.features.encoded import EncodedSequences
 from maxmargin.features.scaling import warn_if_badly_scaled
 from maxmargin.printable import quoted
 from maxmargin.structures.chain_decoding import ChainDecoding, Labelling, Weights
 from maxmargin.structures.chain_layout import ALIGNMENT, ChainLayout, ChainWeights, Floats
-from maxmargin.structures.chain_learning import EdgeMask, Encoder, learn_features, learn_labels
+from maxmargin.structures.chain_learning import (
+    EdgeMask,
+    Encoder,
+    learn_features,
+    learn_labels,
+    order_labels,
+)
 from maxmargin.structures.chain_names import named_weights
 from maxmargin.structures.chain_prior import ChainPrior
 from maxmargin.structures.chain_problem import (
@@ -193,8 +200,14 @@ class Chain(ChainDecoding):
             The native problem, and its parts.
         """
         batch, codes = self.learn(X, Y, dtype)
+        if isinstance(X, EncodedSequences) and sample_weight is None:
+            sample_weight = X.sequence_weight
         parts = self._parts(batch, codes, token_weight, sample_weight)
         problem = self._problem(batch, parts)
+        if batch.mapped is not None:  # the file is known by its hash
+            arrays = ("mapping", "offsets", "indptr", "indices", "values", "values64", "dense32")
+            arrays += ("dense64", "labels", "pair_indptr", "pair_indices")
+            parts = {name: part for name, part in parts.items() if name not in arrays}
         features = self.encoder.identity()
         parts |= {"features": features, "labels_": self.labels_, "kernel": _identity(self._kernel)}
         return PreparedProblem(problem, parts)
@@ -255,11 +268,17 @@ class Chain(ChainDecoding):
             What a solver trains, or what can be decoded.
         """
         self._require_weights("encoded_problem")
-        return _native.ChainProblem(**self._parts(batch, codes, token_weight, sample_weight))
+        parts = self._parts(batch, codes, token_weight, sample_weight)
+        problem = self._problem(batch, parts)
+        assert isinstance(problem, _native.ChainProblem)
+        return problem
 
     def _problem(self, batch: EncodedBatch, parts: dict[str, Any]) -> _native.Problem:
         if self._kernel is None:
-            return _native.ChainProblem(**parts)
+            plain = _native.ChainProblem(**parts)
+            if batch.mapped is not None:
+                plain.windows = batch.mapped.windows
+            return plain
         problem = kernel_problem(batch, self._kernel, parts)
         self._n_kernel_tokens = problem.tokens.n_tokens
         return problem
@@ -296,6 +315,8 @@ class Chain(ChainDecoding):
         codes : int32 array of shape (n_tokens,)
             Y in numbers: places in ``labels_``.
         """
+        if isinstance(X, EncodedSequences):
+            return self._learn_encoded(X, dtype)
         if Y is None:
             raise ValueError("Y is None; expected a list of label sequences, one for each of X")
         check_lengths(X, Y)
@@ -326,6 +347,31 @@ class Chain(ChainDecoding):
         self._set_labels(labels.classes, labels.columns)
         self._cost, self._mask = labels.cost, labels.mask
         return features.batch, labels.codes
+
+    def _learn_encoded(
+        self, data: EncodedSequences, dtype: Any
+    ) -> tuple[EncodedBatch, NDArray[np.int32]]:
+        """Take over the features and labels of sequences that were encoded before."""
+        if self.prior is not None or self.kernel != "linear":
+            what = "a prior" if self.prior is not None else f"the kernel {self.kernel!r}"
+            raise NotCompatibleError(
+                f"sequences that were encoded before are not trained with {what}: features would "
+                "have to be made of the data themselves; give these"
+            )
+        if self.labels is not None and list(self.labels) != data.classes:
+            raise NotCompatibleError(
+                f"labels are {quoted(str(list(self.labels)), 80)}, and the sequences were encoded "
+                f"with {quoted(str(data.classes), 80)}; encode them with these labels"
+            )
+        encoder = data.encoder_for(self.encoder, dtype)
+        classes = list(data.classes)
+        columns, cost, mask = order_labels(
+            classes, data.label_counts, self.loss_spec, self.allowed
+        )
+        self.encoder, self._kernel = encoder, None
+        self._set_labels(classes, columns)
+        self._cost, self._mask = cost, mask
+        return data.batch, data.codes
 
     def _set_labels(self, classes: list[Any], columns: NDArray[np.intp]) -> None:
         self.classes_ = classes

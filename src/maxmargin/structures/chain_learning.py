@@ -20,6 +20,7 @@ __all__ = [
     "LearnedLabels",
     "learn_features",
     "learn_labels",
+    "order_labels",
 ]
 
 Encoder: TypeAlias = FeatureEncoder | TemplateEncoder
@@ -99,14 +100,45 @@ def learn_labels(Y: Any, labels: Any, loss: Any, allowed: Any) -> LearnedLabels:
     """
     known = None if labels is None else explicit_labels(labels)
     codes, classes = encode_labels(Y, known)
+    counts = np.bincount(codes, minlength=len(classes))
+    columns, cost, mask = order_labels(classes, counts, loss, allowed)
+    return LearnedLabels(classes, columns, columns.astype(np.int32)[codes], cost, mask)
+
+
+class OrderedLabels(NamedTuple):
+    """What `LearnedLabels` has besides the codes of tokens."""
+
+    columns: NDArray[np.intp]
+    cost: NDArray[np.float64] | None
+    mask: EdgeMask | None
+
+
+def order_labels(
+    classes: list[Any], counts: NDArray[Any], loss: Any, allowed: Any
+) -> OrderedLabels:
+    """Put labels in the order of the weights.
+
+    Parameters
+    ----------
+    classes : list
+        The labels.
+    counts : int array
+        How many tokens have each of them.
+    loss, allowed
+        Parameters of `Chain`.
+
+    Returns
+    -------
+    OrderedLabels
+        The place of each class, and what the options say in that order.
+    """
     n_labels = len(classes)
     if n_labels > MAX_LABELS:
         raise ValueError(f"there are {n_labels} labels; at most {MAX_LABELS} fit the index type")
     # Native code goes through the labels of a row of weights from the first to the last. With the
     # most frequent labels in front, the weights that matter share few cache lines. A stable sort
     # keeps ties in the order of the classes.
-    counts = np.bincount(codes, minlength=n_labels)
-    order = np.argsort(-counts, kind="stable")
+    order = np.argsort(-np.asarray(counts, dtype=np.int64), kind="stable")
     columns = np.empty(n_labels, dtype=np.intp)
     columns[order] = np.arange(n_labels)
     cost = cost_matrix(loss, classes)
@@ -121,7 +153,7 @@ def learn_labels(Y: Any, labels: Any, loss: Any, allowed: Any) -> LearnedLabels:
             start[order].astype(np.uint8),
             end[order].astype(np.uint8),
         )
-    return LearnedLabels(classes, columns, columns.astype(np.int32)[codes], cost, mask)
+    return OrderedLabels(columns, cost, mask)
 
 
 def learn_features(X: Any, encoder: Encoder, kernel: Kernel | None, dtype: Any) -> LearnedFeatures:

@@ -59,6 +59,7 @@ def problem_arguments(
     single = dense is not None and dense.dtype == np.float32
     narrow = values is not None and values.dtype == np.float32
     factor = token_weights(token_weight, batch.lengths)
+    mapped = batch.mapped
     return {
         "n_labels": n_labels,
         "n_sparse": batch.n_sparse,
@@ -77,6 +78,7 @@ def problem_arguments(
         "n_pair": batch.n_pair,
         "pair_indptr": batch.pair_indptr,
         "pair_indices": batch.pair_indices,
+        **({} if mapped is None else {"mapping": mapped.pages, "file_hash": mapped.hash}),
     }
 
 

@@ -1,0 +1,233 @@
+"""Files of sequences that are read in pieces of whole sequences, however large they are.
+
+A piece is a text that `maxmargin.io.columns.parse_columns` or the parser of item files takes as a
+file of its own; its first line is known, so that messages name the line of the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from maxmargin.errors import FileFormatError
+from maxmargin.io.inflate import GZIP, inflated, inflated_limit
+from maxmargin.io.stream import SequenceCutter
+from maxmargin.io.text import PathOrFile, name_of, refuse_foreign
+
+__all__ = ["QidCutter", "TextPiece", "single_sequences", "text_chunks", "text_pieces"]
+
+#: Bytes of a file that are read at a time.
+CHUNK = 1 << 18
+
+
+class TextPiece(NamedTuple):
+    """Some sequences of a file.
+
+    Attributes
+    ----------
+    text : bytes
+        Their lines.
+    first_line : int
+        The number of the first of them in the file.
+    """
+
+    text: bytes
+    first_line: int
+
+
+class Cutter(Protocol):
+    """What cuts a stream behind whole sequences; `SequenceCutter` does so at blank lines."""
+
+    def add(self, chunk: bytes) -> bytes:
+        """Take more of the stream, give back whole sequences."""
+
+    def rest(self) -> bytes:
+        """Give back all that is held."""
+
+
+class QidCutter:
+    r"""Cuts SVM^hmm files, in which another qid begins a sequence.
+
+    Examples
+    --------
+    >>> cutter = QidCutter()
+    >>> cutter.add(b"N qid:1 1:1\nV qid:1 2:1\nN qid:2 1:1\nV q")
+    b'N qid:1 1:1\nV qid:1 2:1\n'
+    >>> cutter.rest()
+    b'N qid:2 1:1\nV q'
+    """
+
+    _QID = re.compile(rb"^[ \t]*[^ \t\n#][^ \t\n]*[ \t]+(qid:[^ \t\r\n]*)[^\n]*\n", re.MULTILINE)
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def add(self, chunk: bytes) -> bytes:
+        """Take more of the stream; return what is held before its last qid."""
+        self._held += chunk
+        end = self._held.rfind(b"\n") + 1
+        cut, last = 0, None
+        for match in self._QID.finditer(bytes(self._held[:end])):
+            if last is not None and match[1] != last:
+                cut = match.start()
+            last = match[1]
+        return self._take(cut)
+
+    def rest(self) -> bytes:
+        """Return all that is held, because the stream has ended."""
+        return self._take(len(self._held))
+
+    def _take(self, n: int) -> bytes:
+        piece = bytes(self._held[:n])
+        del self._held[:n]
+        return piece
+
+
+def _raw_chunks(path: PathOrFile) -> Iterator[bytes]:
+    """Read a file as it is, some bytes at a time."""
+    if isinstance(path, str | bytes | os.PathLike):
+        name = os.fsdecode(path)
+        if name != "-":
+            with Path(name).open("rb") as file:
+                yield from iter(lambda: file.read(CHUNK), b"")
+            return
+        if sys.stdin is None:
+            raise OSError("standard input is closed; expected a file")
+        stream: Any = getattr(sys.stdin, "buffer", sys.stdin)
+    else:
+        stream = path
+    if not hasattr(stream, "read"):
+        raise TypeError(
+            f"found {type(path).__name__}; expected a path, '-' for standard input, "
+            "or a file that is open for reading"
+        )
+    while True:
+        data = stream.read(CHUNK)
+        if not data:
+            return
+        yield data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
+
+
+def text_chunks(path: PathOrFile, *, max_inflated: int | None = None) -> Iterator[bytes]:
+    """Read a text, some bytes at a time; gzip is recognised.
+
+    Parameters
+    ----------
+    path : path or binary file
+        "-" is standard input.
+    max_inflated : int or None
+        How many bytes a gzip file may become. None: 100 times what was read of it, and at least
+        256 MB.
+
+    Yields
+    ------
+    bytes
+        Text in UTF-8 as far as the first bytes show.
+
+    Raises
+    ------
+    OSError
+        If the file is not there or cannot be read.
+    FileFormatError
+        If a gzip stream is damaged, or the text is UTF-16 or UTF-32.
+    """
+    name = name_of(path)
+    chunks = _raw_chunks(path)
+    first = b""
+    for chunk in chunks:  # a pipe may give one byte at a time
+        first += chunk
+        if len(first) >= 4:
+            break
+
+    def whole() -> Iterator[bytes]:
+        yield first
+        yield from chunks
+
+    if first.startswith(GZIP):
+        texts = inflated(whole(), name, lambda n: inflated_limit(n, max_inflated), CHUNK)
+        begun = b""
+        for text in texts:
+            begun += text
+            if len(begun) >= 4:
+                break
+        refuse_foreign(begun, name)
+        yield begun
+        yield from texts
+        return
+    if name.endswith(".gz"):
+        raise FileFormatError(
+            f"{name}: ends with .gz but does not begin as a gzip file does; "
+            "expected gzip, or another name"
+        )
+    refuse_foreign(first, name)
+    yield from whole()
+
+
+def text_pieces(
+    path: PathOrFile,
+    n_bytes: int,
+    *,
+    cutter: Cutter | None = None,
+    max_inflated: int | None = None,
+) -> Iterator[TextPiece]:
+    """Read a file of sequences in pieces.
+
+    Parameters
+    ----------
+    path, max_inflated
+        As for `text_chunks`.
+    n_bytes : int
+        About so many bytes make a piece; more where a sequence is longer.
+    cutter : object or None
+        What knows where sequences end; None: blank lines do that.
+
+    Yields
+    ------
+    TextPiece
+        Whole sequences.
+    """
+    cutter = SequenceCutter() if cutter is None else cutter
+    held: list[bytes] = []
+    size, line = 0, 1
+    for chunk in text_chunks(path, max_inflated=max_inflated):
+        part = cutter.add(chunk)
+        held.append(part)
+        size += len(part)
+        if size >= n_bytes:
+            text = b"".join(held)
+            yield TextPiece(text, line)
+            held, size, line = [], 0, line + text.count(b"\n")
+    text = b"".join([*held, cutter.rest()])
+    if text:
+        yield TextPiece(text, line)
+
+
+def single_sequences(piece: TextPiece, *, qids: bool = False) -> Iterator[TextPiece]:
+    """Cut a piece into its sequences.
+
+    Parameters
+    ----------
+    piece : TextPiece
+        Some sequences.
+    qids : bool
+        Whether it is of an SVM^hmm file; else blank lines end sequences.
+
+    Yields
+    ------
+    TextPiece
+        One sequence, as far as the ends of sequences can be told.
+    """
+    line = piece.first_line
+    cutter: Cutter = QidCutter() if qids else SequenceCutter()
+    for text in piece.text.splitlines(keepends=True):
+        whole = cutter.add(text)
+        if whole:
+            yield TextPiece(whole, line)
+            line += whole.count(b"\n")
+    whole = cutter.rest()
+    if whole:
+        yield TextPiece(whole, line)
