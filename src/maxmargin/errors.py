@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckpointWarning",
+    "ConstraintError",
     "ConvergenceWarning",
     "EmptyFileError",
     "FileFormatError",
@@ -91,6 +92,10 @@ class NothingLearnedError(MaxMarginError, ValueError):
 
 class NotCompatibleError(MaxMarginError, ValueError):
     """Two pieces do not fit together, for example a solver and a structure or a regulariser."""
+
+
+class ConstraintError(MaxMarginError, ValueError):
+    """A constraint of labellings cannot be used: of unknown labels or columns, contradictory, ..."""
 
 
 class CheckpointWarning(UserWarning):
