@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from maxmargin.constraints.base import Constraint
     from maxmargin.constraints.sample import Sample
 
-__all__ = ["WIDTH", "BoundConstraints", "Inference"]
+__all__ = ["WIDTH", "BoundConstraints", "Inference", "has_feature"]
 
 #: States a token that a search keeps unless told otherwise.
 WIDTH = 1000
@@ -213,15 +213,15 @@ class BoundConstraints:
     @property
     def feature_names(self) -> list[str]:
         """The constraints that have a weight in the model as constraint features."""
-        return [c.title for c in self.constraints if _has_feature(c)]
+        return [c.title for c in self.constraints if has_feature(c)]
 
     @property
     def groups(self) -> NDArray[np.int32]:
         """The constraint feature of each coordinate, by its place in `feature_names`, or -1."""
         place, number = [], 0
         for constraint in self.constraints:
-            place.append(number if _has_feature(constraint) else -1)
-            number += _has_feature(constraint)
+            place.append(number if has_feature(constraint) else -1)
+            number += has_feature(constraint)
         return np.array([*place, -1], np.int32)[self.owner]
 
     def problem(
@@ -484,5 +484,6 @@ class BoundConstraints:
         return kept
 
 
-def _has_feature(constraint: Constraint) -> bool:
+def has_feature(constraint: Constraint) -> bool:
+    """Whether a constraint can have a weight in the model: it is about single sequences."""
     return not constraint.of_sample and not isinstance(constraint, SequenceFunction)

@@ -360,7 +360,7 @@ class OwnGamma:
     lipschitz: float
 
     def __post_init__(self) -> None:
-        check_number("lipschitz", self.lipschitz, 0)
+        check_number("lipschitz", self.lipschitz, least=0)
 
     def _both(self, v: Vector) -> tuple[float, Vector]:
         value, slope = self.function(v)

@@ -1,0 +1,307 @@
+"""Constraints in TOML: what ``maxmargin constraints`` and ``--constraints`` read.
+
+    columns = ["word", "field"]          # optional names of columns
+
+    [[constraint]]
+    kind = "words"
+    words = ["pp", "pages"]
+    labels = "pages"
+
+The keys of a constraint are the parameters of its class; ``kind`` names the class. `tomllib` does
+not tell where a value stood, so lines are found again in the text: by the number of the
+``[[constraint]]`` header and the key, or the quoted value, behind it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import re
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.constraints.base import Constraint
+from maxmargin.constraints.expectations import NGrams, Proportion
+from maxmargin.constraints.local import Changes, First, Last, Words
+from maxmargin.constraints.sample import suggestion
+from maxmargin.constraints.sequence_rules import (
+    AtLeast,
+    AtMost,
+    Exactly,
+    MinimumLength,
+    OneSegment,
+    Order,
+)
+from maxmargin.errors import ConstraintError, FileFormatError
+from maxmargin.printable import quoted
+
+if TYPE_CHECKING:
+    from maxmargin.constraints.sets import ConstraintSet
+
+__all__ = ["KINDS", "Lines", "format_constraints", "parse_constraints", "read_constraints"]
+
+#: Kinds that a file can hold.
+KINDS: dict[str, type[Constraint]] = {
+    cls.kind: cls
+    for cls in (
+        Words,
+        Changes,
+        First,
+        Last,
+        AtLeast,
+        AtMost,
+        Exactly,
+        OneSegment,
+        Order,
+        MinimumLength,
+        Proportion,
+        NGrams,
+    )
+}
+_TOP = ("columns", "constraint")
+_HEADER = re.compile(r"\s*\[\[\s*(constraint|\"constraint\")\s*\]\]")
+#: The most that is read: a file of rules is short.
+MAX_BYTES = 10_000_000
+
+
+class Lines:
+    """The lines of a file of constraints.
+
+    Parameters
+    ----------
+    text : str
+        The file.
+    source : str
+        What messages call it.
+    """
+
+    def __init__(self, text: str, source: str) -> None:
+        self.source = source
+        self._lines = text.splitlines()
+        self._headers = [k for k, line in enumerate(self._lines) if _HEADER.match(line)]
+
+    def of(self, number: int | None, key: str | None = None, value: Any = None) -> int:
+        """Return the line of a key or a value, counted from 1.
+
+        Parameters
+        ----------
+        number : int or None
+            Which constraint; None: what stands before them.
+        key : str or None
+            A key of it.
+        value : object
+            A value of it.
+
+        Returns
+        -------
+        int
+            The line of the value if it is found there, else of the key, else of the header.
+        """
+        begin, end = 0, self._headers[0] if self._headers else len(self._lines)
+        if number is not None and number < len(self._headers):
+            begin = self._headers[number]
+            later = self._headers[number + 1 : number + 2]
+            end = later[0] if later else len(self._lines)
+        for k in range(begin, end):
+            line = self._lines[k]
+            if value is not None and (f'"{value}"' in line or f"'{value}'" in line):
+                return k + 1
+            if value is not None and re.search(rf"(?<![\w.]){re.escape(str(value))}(?![\w.])", line):
+                return k + 1
+            if value is None and key is not None:
+                written = rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]|\s*\[constraint\.{re.escape(key)}\]"
+                if re.match(written, line):
+                    return k + 1
+        return begin + 1
+
+    def place(self, constraints: ConstraintSet, constraint: Constraint, value: Any = None) -> str:
+        """Return file and line of a constraint of the set, or of a value of it."""
+        titles = [c.title for c in constraints]
+        number = titles.index(constraint.title) if constraint.title in titles else None
+        if number is not None and hasattr(constraints, "_numbers"):
+            number = constraints._numbers[number]
+        return f"{self.source}, line {self.of(number, None, value)}"
+
+
+def read_constraints(path: Any) -> ConstraintSet:
+    """Read constraints from a TOML file.
+
+    Parameters
+    ----------
+    path : str, path or binary file
+        The file.
+
+    Returns
+    -------
+    ConstraintSet
+        The constraints.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is not as it must be; the message names line and key.
+    OSError
+        If it cannot be read.
+    """
+    if hasattr(path, "read"):
+        data, source = path.read(MAX_BYTES + 1), str(getattr(path, "name", "the constraints"))
+    else:
+        source = os.fspath(path)
+        source = source if isinstance(source, str) else os.fsdecode(source)
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise FileFormatError(f"{source}: has more than {MAX_BYTES} bytes; expected rules in TOML")
+    try:
+        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise FileFormatError(f"{source}, line {line}: is not UTF-8") from None
+    return parse_constraints(text, source)
+
+
+def parse_constraints(text: str, source: str) -> ConstraintSet:
+    """Read constraints from the text of a TOML file.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    source : str
+        What messages call it.
+
+    Returns
+    -------
+    ConstraintSet
+        The constraints.
+    """
+    from maxmargin.constraints.sets import ConstraintSet
+
+    lines = Lines(text, source)
+    try:
+        tables = tomllib.loads(text.replace("\r\n", "\n"))
+    except tomllib.TOMLDecodeError as error:
+        raise FileFormatError(f"{source}: {_toml_message(error)}") from None
+    except RecursionError:
+        raise FileFormatError(f"{source}: is nested too deeply") from None
+
+    def wrong(number: int | None, key: str | None, message: str, value: Any = None) -> Any:
+        line = lines.of(number, key, value)
+        raise FileFormatError(f"{source}, line {line}: {message}")
+
+    for key in tables:
+        if key not in _TOP:
+            wrong(None, key, f"unknown key {quoted(key)}{suggestion(key, _TOP)}")
+    columns = tables.get("columns", [])
+    if not isinstance(columns, list) or not all(isinstance(c, str) for c in columns):
+        wrong(None, "columns", f"columns is {quoted(columns)}; expected a list of names")
+    entries = tables.get("constraint", [])
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        wrong(None, "constraint", "constraints must be tables that begin with [[constraint]]")
+    if not entries:
+        raise FileFormatError(f"{source}: has no [[constraint]]")
+    found = []
+    for number, entry in enumerate(entries):
+        found.append(_constraint(number, dict(entry), wrong))
+    try:
+        constraints = ConstraintSet(found, columns)
+    except ConstraintError as error:
+        titles = [c.title for c in found]
+        twice = next((k for k, t in enumerate(titles) if t in titles[:k]), 0)
+        wrong(twice, "name", str(error))
+    constraints._lines = lines
+    return constraints
+
+
+def _toml_message(error: tomllib.TOMLDecodeError) -> str:
+    """Return what is wrong, with the line first."""
+    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
+    if found is None:
+        return str(error)
+    return f"line {found[2]}, column {found[3]}: {found[1]}"
+
+
+def _constraint(number: int, entry: dict[str, Any], wrong: Any) -> Constraint:
+    kind = entry.pop("kind", None)
+    if kind is None:
+        wrong(number, None, f"the constraint has no kind{suggestion('', KINDS)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        wrong(number, "kind", f"unknown kind {quoted(kind)}{suggestion(kind, KINDS)}")
+    cls = KINDS[kind]
+    fields = [f.name for f in dataclasses.fields(cls) if f.name != "predicate"]
+    keys = {name.removesuffix("_"): name for name in fields}
+    arguments = {}
+    for key, value in entry.items():
+        if key not in keys:
+            wrong(number, key, f"unknown key {quoted(key)} of kind {kind}{suggestion(key, keys)}")
+        arguments[keys[key]] = _frozen(value)
+    for key in ("match_case",):
+        if key in arguments and not isinstance(arguments[key], bool):
+            wrong(number, key, f"{key} is {quoted(arguments[key])}; expected true or false")
+    column = arguments.get("column")
+    if column is not None and (isinstance(column, bool) or not isinstance(column, int | str)):
+        wrong(number, "column", f"column is {quoted(column)}; expected a number or a name")
+    try:
+        return cls(**arguments)
+    except (ConstraintError, ValueError, TypeError) as error:
+        named = next((k for k in entry if re.search(rf"\b{re.escape(k)}\b", str(error))), None)
+        wrong(number, named, f"kind {kind}: {error}")
+        raise AssertionError from error  # wrong() never returns
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def format_constraints(constraints: ConstraintSet) -> str:
+    """Return constraints as the text of a TOML file.
+
+    Parameters
+    ----------
+    constraints : ConstraintSet
+        The constraints.
+
+    Returns
+    -------
+    str
+        The text; reading it gives the same constraints.
+    """
+    parts = []
+    if constraints.columns:
+        parts.append(f"columns = {_value(list(constraints.columns))}\n")
+    for constraint in constraints:
+        lines = ["[[constraint]]"]
+        for key, value in constraint.to_dict().items():
+            lines.append(f"{key} = {_value(value)}")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if math.isinf(value):
+            return "inf" if value > 0 else "-inf"
+        text = repr(value)
+        return text if any(c in text for c in ".en") else f"{text}.0"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        entries = (f"{_text(str(k))} = {_value(v)}" for k, v in value.items())
+        return f"{{ {', '.join(entries)} }}"
+    if isinstance(value, str):
+        return _text(value)
+    raise ConstraintError(f"{quoted(value)} is a {type(value).__name__}, which TOML cannot hold")
+
+
+def _text(text: str) -> str:
+    """Return a basic string of TOML: as in JSON, with DEL escaped too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
