@@ -1,6 +1,7 @@
 """Constraints in TOML: what ``maxmargin constraints`` and ``--constraints`` read.
 
-    columns = ["word", "field"]          # optional names of columns
+    columns = ["word", "field"]          # optional: names of columns
+    labels = ["author", "pages"]         # optional: all labels
 
     [[constraint]]
     kind = "words"
@@ -22,7 +23,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from maxmargin.constraints.base import Constraint
+from maxmargin.constraints.base import Constraint, label_tuple
 from maxmargin.constraints.expectations import NGrams, Proportion
 from maxmargin.constraints.local import Changes, First, Last, Words
 from maxmargin.constraints.sample import suggestion
@@ -34,13 +35,14 @@ from maxmargin.constraints.sequence_rules import (
     OneSegment,
     Order,
 )
+from maxmargin.constraints.toml_lines import Lines
 from maxmargin.errors import ConstraintError, FileFormatError
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     from maxmargin.constraints.sets import ConstraintSet
 
-__all__ = ["KINDS", "Lines", "format_constraints", "parse_constraints", "read_constraints"]
+__all__ = ["KINDS", "format_constraints", "parse_constraints", "read_constraints"]
 
 #: Kinds that a file can hold.
 KINDS: dict[str, type[Constraint]] = {
@@ -60,69 +62,9 @@ KINDS: dict[str, type[Constraint]] = {
         NGrams,
     )
 }
-_TOP = ("columns", "constraint")
-_HEADER = re.compile(r"\s*\[\[\s*(constraint|\"constraint\")\s*\]\]")
+_TOP = ("columns", "labels", "constraint")
 #: The most that is read: a file of rules is short.
 MAX_BYTES = 10_000_000
-
-
-class Lines:
-    """The lines of a file of constraints.
-
-    Parameters
-    ----------
-    text : str
-        The file.
-    source : str
-        What messages call it.
-    """
-
-    def __init__(self, text: str, source: str) -> None:
-        self.source = source
-        self._lines = text.splitlines()
-        self._headers = [k for k, line in enumerate(self._lines) if _HEADER.match(line)]
-
-    def of(self, number: int | None, key: str | None = None, value: Any = None) -> int:
-        """Return the line of a key or a value, counted from 1.
-
-        Parameters
-        ----------
-        number : int or None
-            Which constraint; None: what stands before them.
-        key : str or None
-            A key of it.
-        value : object
-            A value of it.
-
-        Returns
-        -------
-        int
-            The line of the value if it is found there, else of the key, else of the header.
-        """
-        begin, end = 0, self._headers[0] if self._headers else len(self._lines)
-        if number is not None and number < len(self._headers):
-            begin = self._headers[number]
-            later = self._headers[number + 1 : number + 2]
-            end = later[0] if later else len(self._lines)
-        for k in range(begin, end):
-            line = self._lines[k]
-            if value is not None and (f'"{value}"' in line or f"'{value}'" in line):
-                return k + 1
-            if value is not None and re.search(rf"(?<![\w.]){re.escape(str(value))}(?![\w.])", line):
-                return k + 1
-            if value is None and key is not None:
-                written = rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]|\s*\[constraint\.{re.escape(key)}\]"
-                if re.match(written, line):
-                    return k + 1
-        return begin + 1
-
-    def place(self, constraints: ConstraintSet, constraint: Constraint, value: Any = None) -> str:
-        """Return file and line of a constraint of the set, or of a value of it."""
-        titles = [c.title for c in constraints]
-        number = titles.index(constraint.title) if constraint.title in titles else None
-        if number is not None and hasattr(constraints, "_numbers"):
-            number = constraints._numbers[number]
-        return f"{self.source}, line {self.of(number, None, value)}"
 
 
 def read_constraints(path: Any) -> ConstraintSet:
@@ -197,6 +139,9 @@ def parse_constraints(text: str, source: str) -> ConstraintSet:
     columns = tables.get("columns", [])
     if not isinstance(columns, list) or not all(isinstance(c, str) for c in columns):
         wrong(None, "columns", f"columns is {quoted(columns)}; expected a list of names")
+    labels = tables.get("labels", [])
+    if not isinstance(labels, list) or any(isinstance(k, list | dict) for k in labels):
+        wrong(None, "labels", f"labels is {quoted(labels)}; expected a list of labels")
     entries = tables.get("constraint", [])
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
         wrong(None, "constraint", "constraints must be tables that begin with [[constraint]]")
@@ -205,13 +150,18 @@ def parse_constraints(text: str, source: str) -> ConstraintSet:
     found = []
     for number, entry in enumerate(entries):
         found.append(_constraint(number, dict(entry), wrong))
-    try:
-        constraints = ConstraintSet(found, columns)
-    except ConstraintError as error:
-        titles = [c.title for c in found]
-        twice = next((k for k, t in enumerate(titles) if t in titles[:k]), 0)
-        wrong(twice, "name", str(error))
+    lines.titles = titles = [c.title for c in found]
+    twice = next((k for k, t in enumerate(titles) if t in titles[:k]), None)
+    if twice is not None:
+        wrong(twice, "name", f"two constraints are called {quoted(titles[twice])}; give them names")
+    constraints = ConstraintSet(found, columns)
     constraints._lines = lines
+    if labels:
+        try:
+            constraints.labels = label_tuple(labels)
+            constraints.check_labels(labels)
+        except ConstraintError as error:
+            raise FileFormatError(str(error)) from None
     return constraints
 
 
@@ -274,6 +224,8 @@ def format_constraints(constraints: ConstraintSet) -> str:
     parts = []
     if constraints.columns:
         parts.append(f"columns = {_value(list(constraints.columns))}\n")
+    if constraints.labels:
+        parts.append(f"labels = {_value(list(constraints.labels))}\n")
     for constraint in constraints:
         lines = ["[[constraint]]"]
         for key, value in constraint.to_dict().items():

@@ -232,9 +232,13 @@ class SequenceTagger(StructuralEstimator):
             hash_bits=self.hash_bits,
             threads=threads_of(self.n_jobs),
         )
+        rules = self._rules(features=self.constraint_features, reread=True)
+        labels = self.labels
+        if labels is None and rules is not None and rules.rules.labels:
+            labels = list(rules.rules.labels)  # few labelled sequences may not have them all
         return Chain(
             loss=self.loss,
-            labels=self.labels,
+            labels=labels,
             allowed=self.allowed,
             encoder=encoder,
             kernel=self.kernel,
@@ -243,11 +247,13 @@ class SequenceTagger(StructuralEstimator):
             coef0=self.coef0,
             cache_mb=self.cache_mb,
             prior=prior_of(self.prior, self.prior_precision),
-            constraints=self._rules(features=self.constraint_features),
+            constraints=rules,
         )
 
-    def _rules(self, features: bool, weights: Any = None) -> ChainConstraints | None:
-        """Return the constraints as the parameters have them."""
+    def _rules(
+        self, features: bool, weights: Any = None, *, reread: bool = False
+    ) -> ChainConstraints | None:
+        """Return the constraints as the parameters have them; a file is read once a fit."""
         if self.constraints is None:
             if self.decode != "off" or features:
                 raise ValueError(
@@ -255,11 +261,16 @@ class SequenceTagger(StructuralEstimator):
                     "constraints; expected a ConstraintSet"
                 )
             return None
-        rules = self.constraints
+        rules, source = self.constraints, None
         if isinstance(rules, str | os.PathLike):
-            rules = ConstraintSet.from_toml(rules)
+            source = os.fspath(rules)
+            known = getattr(getattr(self, "structure_", None), "constraints", None)
+            if known is not None and known.source == source and not reread:
+                rules = known.rules
+            else:
+                rules = ConstraintSet.from_toml(rules)
         return ChainConstraints(
-            rules, self.decode, self.penalty, features, self.infeasible, self.beam, weights
+            rules, self.decode, self.penalty, features, self.infeasible, self.beam, weights, source
         )
 
     def _decoder(self) -> Chain:

@@ -57,6 +57,8 @@ class ChainConstraints:
         States a token that the search keeps where constraints need states.
     weights : float64 array or None
         The weights of the constraints, once trained.
+    source : path or None
+        The file that the rules were read from.
     """
 
     rules: ConstraintSet
@@ -66,6 +68,7 @@ class ChainConstraints:
     infeasible: str = "error"
     width: int = WIDTH
     weights: NDArray[np.float64] | None = None
+    source: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, ConstraintSet):
