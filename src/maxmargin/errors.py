@@ -95,7 +95,7 @@ class NotCompatibleError(MaxMarginError, ValueError):
 
 
 class ConstraintError(MaxMarginError, ValueError):
-    """A constraint of labellings cannot be used: of unknown labels or columns, contradictory, ..."""
+    """A constraint of labellings cannot be used: unknown labels or columns, a contradiction."""
 
 
 class CheckpointWarning(UserWarning):

@@ -60,14 +60,18 @@ def test_a_table_with_examples(folder, capsys, first):
 def test_json_with_the_predictions_of_a_model(folder, capsys):
     assert main(["train", "data.tsv", "-m", "m.mm", "--template", "words"]) == 0
     capsys.readouterr()
-    code, out, _ = run(capsys, "constraints", "rules.toml", "data.tsv", "-m", "m.mm", "--json", "--examples", "1")
+    code, out, _ = run(
+        capsys, "constraints", "rules.toml", "data.tsv", "-m", "m.mm", "--json", "--examples", "1"
+    )
     assert code == 0
     rows = json.loads(out.splitlines()[-1])["constraints"]
     assert [row["title"] for row in rows] == ["determiners", "the end", "tags"]
     assert rows[1]["labels"]["held"] == rows[1]["labels"]["cases"] == 24
     assert rows[2]["predictions"]["cases"] == rows[2]["labels"]["cases"]
     assert len(rows[2]["labels"]["violations"]) == 1
-    code, out, _ = run(capsys, "constraints", "rules.toml", "data.tsv", "-m", "m.mm", "--unlabelled")
+    code, out, _ = run(
+        capsys, "constraints", "rules.toml", "data.tsv", "-m", "m.mm", "--unlabelled"
+    )
     assert code == 0
     assert "labels" not in out.splitlines()[0]
 
@@ -98,11 +102,23 @@ def test_a_model_with_rules_of_its_own(folder, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"B-NP"', '"B-PN"', "rules.toml, line 7, constraint 'determiners': there is no label 'B-PN'; did you mean 'B-NP'?"),
-        ('"pos"\n', '"pso"\n', "rules.toml, line 18, constraint 'tags': there is no column 'pso'; did you mean 'pos'?"),
-        ("words = [", "wrods = [", "rules.toml, line 6: unknown key 'wrods' of kind words; did you mean 'words'?"),
+        (
+            '"B-NP"',
+            '"B-N"',
+            "line 7, constraint 'determiners': there is no label 'B-N'; did you mean 'B-NP'?",
+        ),
+        (
+            '"pos"\n',
+            '"pso"\n',
+            "rules.toml, line 18, constraint 'tags': there is no column 'pso'; did you mean 'pos'?",
+        ),
+        (
+            "words = [",
+            "wrods = [",
+            "rules.toml, line 6: unknown key 'wrods' of kind words; did you mean 'words'?",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_name_file_and_line(folder, capsys, old, new, message):
     (folder / "rules.toml").write_text(RULES.replace(old, new))
     code, _, err = run(capsys, "constraints", "rules.toml", "data.tsv")
@@ -127,7 +143,9 @@ def test_wrong_arguments(folder, capsys, arguments, message):
 
 def test_item_files(folder, capsys):
     (folder / "items.txt").write_text(cli_files.crfsuite(cli_files.sentences()))
-    (folder / "rules.toml").write_text(RULES.replace('column = "pos"', 'column = "p"').replace("columns", "#"))
+    (folder / "rules.toml").write_text(
+        RULES.replace('column = "pos"', 'column = "p"').replace("columns", "#")
+    )
     code, out, _ = run(capsys, "constraints", "rules.toml", "items.txt", "--format", "crfsuite")
     assert code == 0
     assert "24 of 24" in out

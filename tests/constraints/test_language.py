@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ from maxmargin.constraints import (
 )
 from maxmargin.errors import ConstraintError, FileFormatError
 
-RULES = "examples/constraints"
+RULES = Path(__file__).parents[2] / "examples" / "constraints"
 
 EVERY_KIND = [
     Words(["pp", 'a "quoted" word', "tab\tbed"], "pages", name="p", weight=2.5),
@@ -86,27 +87,50 @@ GOOD = '[[constraint]]\nkind = "first"\nlabels = ["A"]\n\n'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (GOOD + '[[constraint]]\nkind = "words"\nwords = ["a"]\nlables = "x"\n',
-         "f.toml, line 8: unknown key 'lables' of kind words; did you mean 'labels'?"),
-        (GOOD + '[[constraint]]\nkind = "wrods"\n', "line 6: unknown kind 'wrods'; did you mean 'words'?"),
+        (
+            GOOD + '[[constraint]]\nkind = "words"\nwords = ["a"]\nlables = "x"\n',
+            "f.toml, line 8: unknown key 'lables' of kind words; did you mean 'labels'?",
+        ),
+        (
+            GOOD + '[[constraint]]\nkind = "wrods"\n',
+            "line 6: unknown kind 'wrods'; did you mean 'words'?",
+        ),
         (GOOD + "[[constraint]]\nwords = 3\n", "line 5: the constraint has no kind"),
         ('colums = ["a"]\n' + GOOD, "line 1: unknown key 'colums'; did you mean 'columns'?"),
         ("columns = 3\n" + GOOD, "line 1: columns is '?3'?; expected a list of names"),
-        (GOOD + '[[constraint]]\nkind = "at_least"\nlabels = "A"\nk = -1\n', "line 8: kind at_least: k "),
-        (GOOD + '[[constraint]]\nkind = "at_least"\nlabels = "A"\nof = "words"\n', "line 8: .*of must be"),
-        (GOOD + '[[constraint]]\nkind = "words"\npattern = "("\nlabels = "A"\n', "line 7: .*pattern"),
+        (
+            GOOD + '[[constraint]]\nkind = "at_least"\nlabels = "A"\nk = -1\n',
+            "line 8: kind at_least: k ",
+        ),
+        (
+            GOOD + '[[constraint]]\nkind = "at_least"\nlabels = "A"\nof = "words"\n',
+            "line 8: .*of must be",
+        ),
+        (
+            GOOD + '[[constraint]]\nkind = "words"\npattern = "("\nlabels = "A"\n',
+            "line 7: .*pattern",
+        ),
         (GOOD + '[[constraint]]\nkind = "words"\nlabels = "A"\n', "line 5: .*no tokens are named"),
-        (GOOD + '[[constraint]]\nkind = "words"\nis = "numbr"\nlabels = "A"\n', "did you mean 'number'"),
+        (
+            GOOD + '[[constraint]]\nkind = "words"\nis = "numbr"\nlabels = "A"\n',
+            "did you mean 'number'",
+        ),
         (GOOD + '[[constraint]]\nkind = "first"\nlabels = "A"\nweight = 0\n', "line 8: .*weight"),
         (GOOD + GOOD, "line 5: two constraints are called"),
         ("[[constraint]\n", "f.toml: line 1, column 13"),
         ("", r"has no \[\[constraint\]\]"),
         ("constraint = 3\n", r"begin with \[\[constraint\]\]"),
         ('labels = ["B"]\n' + GOOD, "line 4, constraint .*: there is no label 'A'"),
-        (GOOD + '[[constraint]]\nkind = "words"\nwords = "a"\nlabels = "A"\nmatch_case = 1\n', "line 9: match_case"),
-        (GOOD + '[[constraint]]\nkind = "words"\nwords = "a"\nlabels = "A"\ncolumn = 1.5\n', "line 9: column"),
+        (
+            GOOD + '[[constraint]]\nkind = "words"\nwords = "a"\nlabels = "A"\nmatch_case = 1\n',
+            "line 9: match_case",
+        ),
+        (
+            GOOD + '[[constraint]]\nkind = "words"\nwords = "a"\nlabels = "A"\ncolumn = 1.5\n',
+            "line 9: column",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_of_toml_name_line_and_key(text, message):
     with pytest.raises(FileFormatError, match=message):
         ConstraintSet.from_toml_text(text, "f.toml")
@@ -190,8 +214,13 @@ def test_columns_that_are_not_there(X, column, message):
 def test_matching():
     match = TokenMatch(words=["Pp"], pattern="[0-9]+", is_="punctuation", predicate=str.isupper)
     assert [match._matches(w) for w in ("pP", "12", "?!", "USA", "Usa", "1a")] == [
-        True, True, True, True, False, False
-    ]  # fmt: skip
+        True,
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
     assert not TokenMatch(words=["Pp"], match_case=True)._matches("pp")
     assert TokenMatch.of(re.compile("a+"))._matches("aaa")
     assert not TokenMatch.of(re.compile("a+"))._matches("AAA")
@@ -210,7 +239,7 @@ def test_matching():
         (lambda: First([]), "labels is empty"),
         (lambda: First(["A", "A"]), "a label twice"),
         (lambda: Order(["A"]), "one label is no order"),
-        (lambda: Changes(), "neither after nor at"),
+        (Changes, "neither after nor at"),
         (lambda: Proportion({}), "shares is empty"),
         (lambda: Proportion({"A": "x"}), "the target is 'x'"),
         (lambda: Proportion({"A": (0.5, 0.2)}), "no interval"),
@@ -240,7 +269,9 @@ def test_things_that_are_no_constraints():
 
 def test_functions_that_return_nonsense():
     X = [["a", "b"]]
-    with pytest.raises(ConstraintError, match="sequence 0, token 0, label A: the function returned"):
+    with pytest.raises(
+        ConstraintError, match="sequence 0, token 0, label A: the function returned"
+    ):
         ConstraintSet([TokenFunction(lambda x, t, y: math.nan, name="f")]).bind(X, ["A"])
     with pytest.raises(ZeroDivisionError) as info:
         ConstraintSet([EdgeFunction(lambda x, t, p, y: 1 / 0, name="f")]).bind(X, ["A"])
@@ -260,10 +291,15 @@ def gammas():
     rng = np.random.default_rng(0)
     X = [["a", "b", "."], ["b", "a"]]
     every = [
-        Words("a", "A"), OneSegment(), AtLeast("A", 2, form="count"), AtMost("B", 1, form="count"),
-        Exactly("A", 1, form="count", of="segments", weight=3.0), Proportion({"A": 0.25, "B": (0.1, 0.4)}),
-        NGrams({("A", "B"): 0.5}), NGrams({("A", "B", "A"): (None, 0.2)}, name="long"),
-    ]  # fmt: skip
+        Words("a", "A"),
+        OneSegment(),
+        AtLeast("A", 2, form="count"),
+        AtMost("B", 1, form="count"),
+        Exactly("A", 1, form="count", of="segments", weight=3.0),
+        Proportion({"A": 0.25, "B": (0.1, 0.4)}),
+        NGrams({("A", "B"): 0.5}),
+        NGrams({("A", "B", "A"): (None, 0.2)}, name="long"),
+    ]
     bound = ConstraintSet(every).bind(X, ["A", "B"])
     yield from ((bound.gamma(scale), rng) for scale in ("sum", "mean"))
     squares = OwnGamma(lambda v: (float(np.hypot(1, v).sum()), v / np.hypot(1, v)), 4, 2.0)
@@ -279,7 +315,9 @@ def test_gamma_is_convex_and_lipschitz_with_its_subgradient(k):
         slope = gamma.subgradient(u)
         assert gamma.value(v) >= gamma.value(u) + slope @ (v - u) - 1e-9
         assert np.linalg.norm(slope) <= gamma.lipschitz + 1e-9
-        assert abs(gamma.value(u) - gamma.value(v)) <= gamma.lipschitz * np.linalg.norm(u - v) + 1e-9
+        assert (
+            abs(gamma.value(u) - gamma.value(v)) <= gamma.lipschitz * np.linalg.norm(u - v) + 1e-9
+        )
 
 
 def test_gamma_blocks_are_its_planes():
@@ -316,7 +354,7 @@ def test_gamma_refuses_wrong_dimensions():
         gamma.value(np.zeros(2))
     with pytest.raises(ConstraintError, match=r"low has the shape \(3,\)"):
         IntervalGamma.coordinates(3, [0, 1], low=np.ones(3), high=1.0)
-    with pytest.raises(ConstraintError, match="lower bound 2.0 above"):
+    with pytest.raises(ConstraintError, match=r"lower bound 2\.0 above"):
         IntervalGamma.coordinates(3, [0], low=2.0, high=1.0)
     with pytest.raises(ConstraintError, match="out of range"):
         IntervalGamma.coordinates(3, [3], low=1.0, high=1.0)
@@ -337,17 +375,39 @@ def test_report_counts_cases_and_shows_violations():
     X = [["A.", "b", ".", "c"], ["b", "d"]]
     Y = [["x", "x", "x", "y"], ["y", "x"]]
     rules = ConstraintSet(
-        [First("x"), Last("x"), Changes(after="punctuation", name="changes"), Words("b", "x"),
-         AtLeast("x", 2), AtMost("x", 1, of="segments"), Order(["x", "y"]), OneSegment(),
-         MinimumLength(2), Proportion({"x": 0.65}), NGrams({("x", "x"): (2, None)}),
-         TokenFunction(lambda x, t, y: y == "x", name="f"), SequenceFunction(lambda x, y: y[0] == "x", name="g")]
-    )  # fmt: skip
+        [
+            First("x"),
+            Last("x"),
+            Changes(after="punctuation", name="changes"),
+            Words("b", "x"),
+            AtLeast("x", 2),
+            AtMost("x", 1, of="segments"),
+            Order(["x", "y"]),
+            OneSegment(),
+            MinimumLength(2),
+            Proportion({"x": 0.65}),
+            NGrams({("x", "x"): (2, None)}),
+            TokenFunction(lambda x, t, y: y == "x", name="f"),
+            SequenceFunction(lambda x, y: y[0] == "x", name="g"),
+        ]
+    )
     report = rules.report(X, Y)
     found = counts(report)
     assert list(found.values()) == [
-        (1, 2), (1, 2), (1, 2), (1, 2), (1, 2), (2, 2), (1, 2), (2, 2), (1, 4), (1, 1), (0, 1),
-        (4, 6), (1, 2),
-    ]  # fmt: skip
+        (1, 2),
+        (1, 2),
+        (1, 2),
+        (1, 2),
+        (1, 2),
+        (2, 2),
+        (1, 2),
+        (2, 2),
+        (1, 4),
+        (1, 1),
+        (0, 1),
+        (4, 6),
+        (1, 2),
+    ]
     assert "sequence 1, token 0: [b/y d/x]" in report.text()
     assert report["changes"].sequences_violated == 1
     again = rules.report(X, Y, predicted=[["x"] * 4, ["x", "y"]], examples=0)
@@ -368,24 +428,49 @@ def test_report_refuses_what_does_not_fit():
         rules.report([["a"]], [["x", "x"]])
 
 
+def labelled(name):
+    parts = ("train", "dev", "test")
+    return [rows for part in parts for rows in real_data.read_columns(f"{name}/{part}.tsv.gz")]
+
+
 @pytest.mark.data
 def test_report_on_citations_has_the_counts_of_the_readme():
-    rows = [r for part in ("train", "dev", "test") for r in real_data.read_columns(f"citations_cora/{part}.tsv.gz")]
-    rules = ConstraintSet.from_toml(f"{RULES}/citations.toml")
+    rows = labelled("citations_cora")
+    rules = ConstraintSet.from_toml(RULES / "citations.toml")
     X, y = [[t[0] for t in s] for s in rows], [[t[1] for t in s] for s in rows]
     assert list(counts(rules.report(X, y)).values()) == [
-        (479, 500), (2174, 2278), (497, 500), (140, 140), (483, 497), (107, 107), (15, 17), (21, 21),
-        (31, 35), (243, 247), (18, 18),
-    ]  # fmt: skip
+        (479, 500),
+        (2174, 2278),
+        (497, 500),
+        (140, 140),
+        (483, 497),
+        (107, 107),
+        (15, 17),
+        (21, 21),
+        (31, 35),
+        (243, 247),
+        (18, 18),
+    ]
 
 
 @pytest.mark.data
 def test_report_on_ads_has_the_counts_of_the_readme():
-    rows = [r for part in ("train", "dev", "test") for r in real_data.read_columns(f"ads/{part}.tsv.gz")]
-    rules = ConstraintSet.from_toml(f"{RULES}/ads.toml")
+    rows = labelled("ads")
+    rules = ConstraintSet.from_toml(RULES / "ads.toml")
     X, y = [[t[0] for t in s] for s in rows], [[t[1] for t in s] for s in rows]
     # The changes: 1160 of 1835 with somewhat fewer marks of punctuation.
     assert list(counts(rules.report(X, y)).values()) == [
-        (1166, 1835), (2051, 2137), (410, 421), (60, 62), (217, 242), (192, 197), (330, 338), (8, 9),
-        (3, 5), (61, 63), (9, 10), (35, 48), (40, 44),
-    ]  # fmt: skip
+        (1166, 1835),
+        (2051, 2137),
+        (410, 421),
+        (60, 62),
+        (217, 242),
+        (192, 197),
+        (330, 338),
+        (8, 9),
+        (3, 5),
+        (61, 63),
+        (9, 10),
+        (35, 48),
+        (40, 44),
+    ]

@@ -184,9 +184,13 @@ def test_a_damaged_file_of_constraints(tmp_path, monkeypatch):
 def test_contradictions_are_named():
     X, Y = data()
     rules = ConstraintSet(
-        [First("A", name="starts with A"), Words(["a", "b", "c", ".", ","], "B", name="all B"),
-         AtLeast("C", 1, name="harmless")], labels=LABELS
-    )  # fmt: skip
+        [
+            First("A", name="starts with A"),
+            Words(["a", "b", "c", ".", ","], "B", name="all B"),
+            AtLeast("C", 1, name="harmless"),
+        ],
+        labels=LABELS,
+    )
     tagger = SequenceTagger(constraints=rules, decode="hard").fit(X, Y)
     with pytest.raises(ConstraintError, match=r"sequence 0 .*'all B'.*contradict") as info:
         tagger.predict(X[:1])
@@ -210,7 +214,7 @@ def test_a_narrow_beam_warns_or_finds_nothing():
     long = [[{"w": w} for w in x] for x in words(rng, 20, longest=25)]
     with pytest.warns(UserWarning, match="beam search of 1 states"):
         tagger.predict(long)
-    with pytest.raises(ConstraintError, match="greater beam|contradict"):
+    with pytest.raises(ConstraintError, match=r"greater beam|contradict"):
         tagger.set_params(infeasible="error").predict(long)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

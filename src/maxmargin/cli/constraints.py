@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import say
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     from maxmargin.constraints import ConstraintSet
 
     files = list(options.files)
-    if files[0].lower() == "check" and not os.path.exists(files[0]):
+    if files[0].lower() == "check" and not Path(files[0]).exists():
         files = files[1:]
     if not 1 <= len(files) <= 2:
         raise ValueError(
@@ -138,9 +138,7 @@ def _report(
             labels = data.labels(options.label_column)
     else:
         labels = None if options.unlabelled else data.label_codes
-        X = [
-            [[name for name, _ in token] for token in data.features(i)] for i in range(len(data))
-        ]
+        X = [[[name for name, _ in token] for token in data.features(i)] for i in range(len(data))]
     sources = (labels, predicted)
     names = [name for one in sources if one is not None for name in one.names]
     known = list(dict.fromkeys([*rules.labels, *names]))

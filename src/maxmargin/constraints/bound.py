@@ -350,7 +350,9 @@ class BoundConstraints:
                     f"constraint {quoted(opaque[0][0].title)} needs the k best labellings; give "
                     "the chain's problem"
                 )
-            found = self._with_functions(problem, chain, weights, c, q, masks, n_jobs, found)
+            found = self._with_functions(
+                chain, weights, found, c=c, q=q, masks=masks, n_jobs=n_jobs
+            )
         if exact and not found.exact.all():
             i = int(np.argmin(found.exact))
             raise ConstraintError(
@@ -372,14 +374,14 @@ class BoundConstraints:
 
     def _with_functions(
         self,
-        problem: _native.ConstrainedProblem,
         chain: _native.ChainProblem,
         weights: Any,
+        without: Inference,
+        *,
         c: NDArray[np.float64],
         q: float,
         masks: tuple[Any, Any, Any],
         n_jobs: int,
-        without: Inference,
     ) -> Inference:
         """Choose among the k best labellings of the chain and the best without the functions."""
         k = max(constraint.candidates for constraint, _ in self._opaque())
@@ -446,7 +448,9 @@ class BoundConstraints:
         c = np.full(self.dimension, np.inf) if mode == "hard" else penalty * self.weight
         return np.where(local, c, 0.0)
 
-    def conflict(self, i: int, c: NDArray[np.float64], masks: Any = (None, None, None)) -> list[int]:
+    def conflict(
+        self, i: int, c: NDArray[np.float64], masks: Any = (None, None, None)
+    ) -> list[int]:
         """Return constraints that contradict each other on sequence ``i``: a minimal set.
 
         Parameters

@@ -9,7 +9,8 @@ from maxmargin.constraints.base import Constraint, label_tuple
 from maxmargin.constraints.bound import BoundConstraints
 from maxmargin.constraints.report import ConstraintReport, make_report
 from maxmargin.constraints.sample import Sample, suggestion
-from maxmargin.errors import ConstraintError
+from maxmargin.constraints.toml_file import format_constraints, parse_constraints, read_text
+from maxmargin.errors import ConstraintError, FileFormatError
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
@@ -118,9 +119,7 @@ class ConstraintSet:
             If it is no TOML, a key is misspelt, or a value is not as it must be; the message names
             line and key.
         """
-        from maxmargin.constraints.toml_file import read_constraints
-
-        return read_constraints(path)
+        return cls.from_toml_text(*read_text(path))
 
     @classmethod
     def from_toml_text(cls, text: str, source: str = "the constraints") -> ConstraintSet:
@@ -138,9 +137,16 @@ class ConstraintSet:
         ConstraintSet
             The set.
         """
-        from maxmargin.constraints.toml_file import parse_constraints
-
-        return parse_constraints(text, source)
+        file = parse_constraints(text, source)
+        constraints = cls(file.constraints, file.columns)
+        constraints._lines = file.lines
+        if file.labels:
+            constraints.labels = tuple(file.labels)
+            try:
+                constraints.check_labels(file.labels)
+            except ConstraintError as error:  # it names the line
+                raise FileFormatError(str(error)) from None
+        return constraints
 
     def to_toml(self) -> str:
         """Return the set as the text of a TOML file, which `from_toml` reads.
@@ -155,9 +161,7 @@ class ConstraintSet:
         ConstraintError
             If a constraint has a function, which a file cannot hold.
         """
-        from maxmargin.constraints.toml_file import format_constraints
-
-        return format_constraints(self)
+        return format_constraints(self.constraints, self.columns, self.labels)
 
     # --- use -------------------------------------------------------------------------------------
 

@@ -21,9 +21,10 @@ import math
 import os
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from maxmargin.constraints.base import Constraint, label_tuple
+from maxmargin.constraints.base import Constraint
 from maxmargin.constraints.expectations import NGrams, Proportion
 from maxmargin.constraints.local import Changes, First, Last, Words
 from maxmargin.constraints.sample import suggestion
@@ -40,9 +41,9 @@ from maxmargin.errors import ConstraintError, FileFormatError
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
-    from maxmargin.constraints.sets import ConstraintSet
+    from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["KINDS", "format_constraints", "parse_constraints", "read_constraints"]
+__all__ = ["KINDS", "RuleFile", "format_constraints", "parse_constraints", "read_text"]
 
 #: Kinds that a file can hold.
 KINDS: dict[str, type[Constraint]] = {
@@ -67,8 +68,29 @@ _TOP = ("columns", "labels", "constraint")
 MAX_BYTES = 10_000_000
 
 
-def read_constraints(path: Any) -> ConstraintSet:
-    """Read constraints from a TOML file.
+class RuleFile(NamedTuple):
+    """What a file of constraints holds.
+
+    Attributes
+    ----------
+    constraints : list of Constraint
+        In their order.
+    columns : list of str
+        Names of columns.
+    labels : list
+        All labels; empty: not said.
+    lines : Lines
+        Where they stand.
+    """
+
+    constraints: list[Constraint]
+    columns: list[str]
+    labels: list[Any]
+    lines: Lines
+
+
+def read_text(path: Any) -> tuple[str, str]:
+    """Read the text of a file of constraints.
 
     Parameters
     ----------
@@ -77,34 +99,32 @@ def read_constraints(path: Any) -> ConstraintSet:
 
     Returns
     -------
-    ConstraintSet
-        The constraints.
+    text, source : str
+        The text, and what messages call it.
 
     Raises
     ------
     FileFormatError
-        If the file is not as it must be; the message names line and key.
+        If it is no text, or far too long.
     OSError
         If it cannot be read.
     """
     if hasattr(path, "read"):
         data, source = path.read(MAX_BYTES + 1), str(getattr(path, "name", "the constraints"))
     else:
-        source = os.fspath(path)
-        source = source if isinstance(source, str) else os.fsdecode(source)
-        with open(path, "rb") as file:
+        source = os.fsdecode(path)
+        with Path(source).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise FileFormatError(f"{source}: has more than {MAX_BYTES} bytes; expected rules in TOML")
     try:
-        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+        return (data.decode("utf-8-sig") if isinstance(data, bytes) else data), source
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise FileFormatError(f"{source}, line {line}: is not UTF-8") from None
-    return parse_constraints(text, source)
 
 
-def parse_constraints(text: str, source: str) -> ConstraintSet:
+def parse_constraints(text: str, source: str) -> RuleFile:
     """Read constraints from the text of a TOML file.
 
     Parameters
@@ -116,11 +136,14 @@ def parse_constraints(text: str, source: str) -> ConstraintSet:
 
     Returns
     -------
-    ConstraintSet
-        The constraints.
-    """
-    from maxmargin.constraints.sets import ConstraintSet
+    RuleFile
+        What it holds.
 
+    Raises
+    ------
+    FileFormatError
+        If it is not as it must be; the message names line and key.
+    """
     lines = Lines(text, source)
     try:
         tables = tomllib.loads(text.replace("\r\n", "\n"))
@@ -129,40 +152,30 @@ def parse_constraints(text: str, source: str) -> ConstraintSet:
     except RecursionError:
         raise FileFormatError(f"{source}: is nested too deeply") from None
 
-    def wrong(number: int | None, key: str | None, message: str, value: Any = None) -> Any:
-        line = lines.of(number, key, value)
-        raise FileFormatError(f"{source}, line {line}: {message}")
+    def wrong(number: int | None, key: str | None, message: str) -> NoReturn:
+        raise FileFormatError(f"{source}, line {lines.of(number, key)}: {message}")
 
     for key in tables:
         if key not in _TOP:
             wrong(None, key, f"unknown key {quoted(key)}{suggestion(key, _TOP)}")
-    columns = tables.get("columns", [])
+    columns, labels = tables.get("columns", []), tables.get("labels", [])
     if not isinstance(columns, list) or not all(isinstance(c, str) for c in columns):
         wrong(None, "columns", f"columns is {quoted(columns)}; expected a list of names")
-    labels = tables.get("labels", [])
     if not isinstance(labels, list) or any(isinstance(k, list | dict) for k in labels):
         wrong(None, "labels", f"labels is {quoted(labels)}; expected a list of labels")
+    if len(set(labels)) != len(labels):
+        wrong(None, "labels", "labels has a label twice")
     entries = tables.get("constraint", [])
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
         wrong(None, "constraint", "constraints must be tables that begin with [[constraint]]")
     if not entries:
         raise FileFormatError(f"{source}: has no [[constraint]]")
-    found = []
-    for number, entry in enumerate(entries):
-        found.append(_constraint(number, dict(entry), wrong))
+    found = [_constraint(number, dict(entry), wrong) for number, entry in enumerate(entries)]
     lines.titles = titles = [c.title for c in found]
     twice = next((k for k, t in enumerate(titles) if t in titles[:k]), None)
     if twice is not None:
         wrong(twice, "name", f"two constraints are called {quoted(titles[twice])}; give them names")
-    constraints = ConstraintSet(found, columns)
-    constraints._lines = lines
-    if labels:
-        try:
-            constraints.labels = label_tuple(labels)
-            constraints.check_labels(labels)
-        except ConstraintError as error:
-            raise FileFormatError(str(error)) from None
-    return constraints
+    return RuleFile(found, columns, labels, lines)
 
 
 def _toml_message(error: tomllib.TOMLDecodeError) -> str:
@@ -173,7 +186,9 @@ def _toml_message(error: tomllib.TOMLDecodeError) -> str:
     return f"line {found[2]}, column {found[3]}: {found[1]}"
 
 
-def _constraint(number: int, entry: dict[str, Any], wrong: Any) -> Constraint:
+def _constraint(
+    number: int, entry: dict[str, Any], wrong: Callable[[int | None, str | None, str], NoReturn]
+) -> Constraint:
     kind = entry.pop("kind", None)
     if kind is None:
         wrong(number, None, f"the constraint has no kind{suggestion('', KINDS)}")
@@ -198,7 +213,6 @@ def _constraint(number: int, entry: dict[str, Any], wrong: Any) -> Constraint:
     except (ConstraintError, ValueError, TypeError) as error:
         named = next((k for k in entry if re.search(rf"\b{re.escape(k)}\b", str(error))), None)
         wrong(number, named, f"kind {kind}: {error}")
-        raise AssertionError from error  # wrong() never returns
 
 
 def _frozen(value: Any) -> Any:
@@ -208,24 +222,28 @@ def _frozen(value: Any) -> Any:
 # --- writing -------------------------------------------------------------------------------------
 
 
-def format_constraints(constraints: ConstraintSet) -> str:
+def format_constraints(
+    constraints: Iterable[Constraint], columns: Sequence[str], labels: Sequence[Any]
+) -> str:
     """Return constraints as the text of a TOML file.
 
     Parameters
     ----------
-    constraints : ConstraintSet
+    constraints : iterable of Constraint
         The constraints.
+    columns, labels : sequence
+        Names of columns, and all labels; empty: not said.
 
     Returns
     -------
     str
-        The text; reading it gives the same constraints.
+        The text; reading it gives the same.
     """
     parts = []
-    if constraints.columns:
-        parts.append(f"columns = {_value(list(constraints.columns))}\n")
-    if constraints.labels:
-        parts.append(f"labels = {_value(list(constraints.labels))}\n")
+    if columns:
+        parts.append(f"columns = {_value(list(columns))}\n")
+    if labels:
+        parts.append(f"labels = {_value(list(labels))}\n")
     for constraint in constraints:
         lines = ["[[constraint]]"]
         for key, value in constraint.to_dict().items():

@@ -58,10 +58,14 @@ class Lines:
             line = self._lines[k]
             if value is not None and (f'"{value}"' in line or f"'{value}'" in line):
                 return k + 1
-            if value is not None and re.search(rf"(?<![\w.]){re.escape(str(value))}(?![\w.])", line):
+            if value is not None and re.search(
+                rf"(?<![\w.]){re.escape(str(value))}(?![\w.])", line
+            ):
                 return k + 1
             if value is None and key is not None:
-                written = rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]|\s*\[constraint\.{re.escape(key)}\]"
+                written = (
+                    rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]|\s*\[constraint\.{re.escape(key)}\]"
+                )
                 if re.match(written, line):
                     return k + 1
         return begin + 1

@@ -101,9 +101,7 @@ class ChainConstraints:
             Without constraints on the sample.
         """
         if isinstance(X, Items):
-            X = [
-                [[name for name, _ in token] for token in X.features(i)] for i in range(len(X))
-            ]
+            X = [[[name for name, _ in token] for token in X.features(i)] for i in range(len(X))]
         rules = self.rules.decoding()
         return rules.bind(Sample(X, rules.columns), labels)
 
