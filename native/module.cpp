@@ -12,6 +12,7 @@ namespace mm {
 void bind_alignment(nanobind::module_& m);
 void bind_chain(nanobind::module_& m);
 void bind_chunked(nanobind::module_& m);
+void bind_constraints(nanobind::module_& m);
 void bind_dependency(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
@@ -47,6 +48,7 @@ NB_MODULE(_native, m) {
   bind_encode(m);
   mm::bind_chain(m);
   mm::bind_chunked(m);
+  mm::bind_constraints(m);
   mm::bind_dependency(m);
   mm::bind_engine(m);
   mm::bind_features(m);
