@@ -256,6 +256,34 @@ def listed_costs():
 
 
 @functools.cache
+def sub_classes():
+    """Return classes of two sub-classes each, which cost nothing beside each other: latent ones."""
+    rng = np.random.default_rng(12)
+    X, Y = rng.normal(size=(7, 5)), [0, 1, 2, 0, 3, 2, 0]
+    group = np.arange(4) // 2
+    return Flat((group[:, None] != group[None, :]).astype(float), 5), X, Y
+
+
+def classes_with_states(written_out=False):
+    reference, X, Y = sub_classes()
+    outputs = list_planes(reference, list(X), Y)
+    if written_out:
+        return Kind("states", listed_problem(reference, list(X), Y), outputs)
+    problem = _native.MulticlassProblem(
+        n_classes=4,
+        n_sparse=0,
+        labels=np.array(Y, np.int32),
+        dense64=X,
+        cost=np.ascontiguousarray(reference.cost),
+    )
+
+    def unpadded(weights):
+        return np.asarray(weights, float).reshape(5, -1)[:, :4].T.ravel()
+
+    return Kind("states", problem, outputs, unpadded)
+
+
+@functools.cache
 def lattice():
     """Return classes below two nodes, one of them below both, with the tree loss; by hand too."""
     parents = {"a": "top", "b": "top", 0: "a", 1: ["a", "b"], 2: "b"}
@@ -358,6 +386,8 @@ KINDS = {
     "rows listed": functools.partial(rows, listed=True),
     "classes with costs": classes_with_costs,
     "listed costs": listed_costs,
+    "classes with states": classes_with_states,
+    "listed states": functools.partial(classes_with_states, written_out=True),
     "taxonomy": taxonomy,
     "listed taxonomy": listed_taxonomy,
     "alignment": alignment,
@@ -376,6 +406,7 @@ REFERENCES = {
     "words": "one token",
     "rows": "rows listed",
     "costs": "listed costs",
+    "states": "listed states",
     "lattice": "listed taxonomy",
     "pairs": "alignment, listed",
     "heads": "heads, written out",
@@ -433,7 +464,14 @@ def trains(solver, formulation, regularizer, kind):
     return formulation in formulations and regularizer in regularizers and together
 
 
-EVERYTHING = list(itertools.product(ENTRANTS, FORMULATIONS, REGULARIZERS, KINDS))
+#: With outputs that cost nothing (latent parts) there is no talk of a margin that all w have by
+#: some factor; the latent estimators take linear slacks only.
+LATENT = {"classes with states", "listed states"}
+EVERYTHING = [
+    combination
+    for combination in itertools.product(ENTRANTS, FORMULATIONS, REGULARIZERS, KINDS)
+    if not (combination[3] in LATENT and combination[1][0] == "hard")
+]
 TRAINED = [combination for combination in EVERYTHING if trains(*combination)]
 
 
