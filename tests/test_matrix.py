@@ -44,6 +44,7 @@ from maxmargin.solvers import (
     InteriorPoint,
     NSlack,
     OneSlack,
+    Online,
     Subgradient,
     make_solver,
 )
@@ -90,6 +91,7 @@ ENTRANTS = {
     "lp": LP(epsilon=1e-6),
     "extragradient": ExtraGradient(),
     "interiorpoint": InteriorPoint(),
+    "online": Online(),
 }
 FORMULATIONS = list(itertools.product(("linear", "quadratic", "hard"), ("margin", "slack", "none")))
 REGULARIZERS = {
@@ -398,13 +400,14 @@ DOES = {
     "lp": (PLAIN, {"l1", "l1, not negative"}),
     "extragradient": (PLAIN, {"l1, not negative"}),
     "interiorpoint": (ALL, LINKED),
+    "online": (ALL, LINKED),
 }
 #: What does not go together: hard margins scale w by one factor, and bounds may forbid that.
 APART = set(
     itertools.product([("hard", "margin"), ("hard", "none")], ["not negative", "bounded"])
 )
 #: What goes with a kernel: of these solvers the plain formulation with L2.
-WITH_KERNEL = {"sdm", "sap", "nslack", "dualcoordinate"}
+WITH_KERNEL = {"sdm", "sap", "nslack", "dualcoordinate", "online"}
 #: The relative gap that is asked for; this one comes close to the optimum slowly.
 GAP, GAPS = 1e-3, {"subgradient": 0.02}
 

@@ -188,7 +188,7 @@ class OnlineMixin:
             state = machine.state()
             if str(machine.weights.dtype) != dtype:
                 grown.dtype = str(machine.weights.dtype)
-            if bool(machine.factored) != solver.factored:
+            if machine.factored and not solver.factored:  # the other way round, a block is one part
                 raise NotCompatibleError(
                     f"solver {self.solver!r} keeps planes in another form than Online; fit with "  # type: ignore[attr-defined]
                     '"sdm" or "online", or begin with partial_fit'
