@@ -4,21 +4,23 @@
     python benchmarks/online.py --data ../shared/data --choose
 
 For each task the tagger reads the training file and learns from it in one call of ``partial_fit``:
-Algorithm 2 of the dual-coordinate paper, each sentence looked at once. Then `refine` looks at all of
-them a second and a third time. After each pass the certificate is computed, with a verification pass
-over all sentences, and the test score. Beside it: batch training (SDM to a gap of 1 %), and one
-pass of Vowpal Wabbit's learning to search over the same features (`peer_vw.py`; left out where
+Algorithm 2 of the dual-coordinate paper, each sentence looked at once. Then `refine` looks at all
+of them a second and a third time. After each pass the certificate is computed, with a verification
+pass over all sentences, and the test score. Beside it: batch training (SDM to a gap of 1 %), and
+one pass of Vowpal Wabbit's learning to search over the same features (`peer_vw.py`; left out where
 the package is not installed). Times are processor seconds from file to model; Vowpal Wabbit reads
 a text of its own with the features in it, which it did not have to make.
 
-C of both trainings was chosen with ``--choose``, which trains on the first 85 % of the training file
-and scores the rest: no test data are seen. Scores are token accuracy, and F1 of chunks for JNLPBA.
+C of both trainings was chosen with ``--choose``, which trains on the first 85 % of the training
+file and scores the rest: no test data are seen. Scores are token accuracy, and F1 of chunks for
+JNLPBA.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import json
 import subprocess
 import sys
@@ -67,7 +69,7 @@ def score(tagger: SequenceTagger, table: ColumnTable, task: Task) -> float:
     names, offsets = truth.names, truth.offsets
     labels = [
         [names[k] for k in truth.codes[a:b].tolist()]
-        for a, b in zip(offsets[:-1], offsets[1:], strict=True)
+        for a, b in itertools.pairwise(offsets)
     ]
     report = evaluate(labels, tagger.predict(table))
     return float(report.f1 if task.f1 else report.token_accuracy)
@@ -92,7 +94,8 @@ def choose(name: str, task: Task, data: Path, limit: int | None) -> None:
     for kind, training in (("online", online), ("batch", batch)):
         found = {C: score(training(train, task, C), held_out, task) for C in GRID}
         text = "  ".join(f"C={C:g}: {100 * value:.2f}" for C, value in found.items())
-        print(f"{name:9} {kind:6} {text}   best C={max(found, key=lambda C: found[C]):g}", flush=True)
+        best = max(found, key=lambda C: found[C])
+        print(f"{name:9} {kind:6} {text}   best C={best:g}", flush=True)
 
 
 def vowpal_wabbit(task: Task, data: Path, limit: int | None) -> dict[str, Any] | None:
@@ -122,14 +125,15 @@ def vowpal_wabbit(task: Task, data: Path, limit: int | None) -> dict[str, Any] |
             column = ["--label-column", task.column] if task.column >= 0 else []
             run(*convert, "--to", "crfsuite", "--template", task.template, *column)
             run(HERE / "peer_vw.py", "convert", items, file.with_suffix(".vw"), labels)
-        trained = run(HERE / "peer_vw.py", "train", files["train"].with_suffix(".vw"), model, labels)
+        train = files["train"].with_suffix(".vw")
+        trained = run(HERE / "peer_vw.py", "train", train, model, labels)
         predictions = Path(folder) / "predictions"
         test = files["test"].with_suffix(".vw")
         run(HERE / "peer_vw.py", "tag", test, model, labels, predictions)
         truth = read(data / task.corpus / "test.tsv.gz", limit).labels(task.column)
         flat = [line for line in predictions.read_text(encoding="utf-8").splitlines() if line]
         ends = truth.offsets.tolist()
-        bounds = list(zip(ends[:-1], ends[1:], strict=True))
+        bounds = list(itertools.pairwise(ends))
         gold = [[truth.names[k] for k in truth.codes[a:b].tolist()] for a, b in bounds]
         report = evaluate(gold, [flat[a:b] for a, b in bounds])
     found = json.loads(trained)

@@ -418,7 +418,7 @@ ADVICE = "|".join(
         r'take rescale="margin" or "none", or slack="linear" or "quadratic"',
         r"cannot do .*; it does \w+.* goes with solver '\w+'",
         r"hard margins .*: the link must be one pair of thresholds and one scale for all",
-        r"use solver 'sdm' or 'sap' or 'nslack' or 'dualcoordinate' or 'online', or kernel=\"linear\"",
+        r"use solver 'sdm' or 'sap' or 'nslack' or .* or 'online', or kernel=\"linear\"",
         r'use slack="linear" and rescale="margin", or kernel="linear"',
         r'use L2\(\) \(and nu = 0\), or kernel="linear"',
     ]

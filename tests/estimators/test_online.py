@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import (
     check_n_features_in_after_fitting,
 )
 
+from dependency_files import examples, trees
 from kit import Classes
 from maxmargin import (
     SVR,
@@ -38,7 +39,6 @@ from maxmargin import (
 )
 from maxmargin.errors import NotCompatibleError
 from maxmargin.online import OnlineLearner
-from dependency_files import examples, trees
 from qp_reference import solve
 from reference_chain import ReferenceChain
 
@@ -53,7 +53,7 @@ def sentences(n, seed=0, labels="ABC", words=12):
         numbers = rng.integers(words, size=rng.integers(1, 5))
         X.append([{f"w{k}": True, f"m{k % 5}": 0.5 + k % 3} for k in numbers.tolist()])
         noise = rng.random(len(numbers)) < 0.1
-        y.append([labels[(int(k) + int(b)) % len(labels)] for k, b in zip(numbers, noise)])
+        y.append([labels[int(k) % len(labels)] for k in numbers + noise])
     return X, y
 
 
@@ -106,7 +106,7 @@ def test_the_upper_bound_of_the_cache_is_exact_where_w_rests(explore):
     X, y = sentences(30)
     model = SequenceTagger(solver=Online(explore=explore, tol=0.3), **EXACT)
     exact = []
-    for one, labels in zip(X, y):
+    for one, labels in zip(X, y, strict=True):
         model.learn_one(one, labels)
         state, bounds = model._online.state, model._online.bounds()
         assert state["lower"] == pytest.approx(bounds.lower, rel=1e-9, abs=1e-9)
@@ -130,7 +130,7 @@ def test_learning_one_by_one_and_at_once_have_one_optimum():
     X, y = sentences(40)
     once, each = SequenceTagger(**EXACT), SequenceTagger(**EXACT)
     once.partial_fit(X, y)
-    for one, labels in zip(X, y):
+    for one, labels in zip(X, y, strict=True):
         each.learn_one(one, labels)
     batch = SequenceTagger(**EXACT).fit(X, y)
     for model in (once, each):
@@ -256,7 +256,7 @@ def test_forgetting_leaves_the_model_of_the_remaining_multipliers(kind):
     n = size(y)
     gone = [1, n - 1]
     stays = [k for k in range(n) if k not in gone]
-    example, loss, alpha, indptr, indices, values = model._online.machine.planes()
+    example, _loss, alpha, indptr, indices, values = model._online.machine.planes()
     weight = model._online.machine.C * alpha
     u = np.zeros(len(model._online.machine.sums()))
     for k in np.flatnonzero(~np.isin(example, gone)):
@@ -334,7 +334,7 @@ def test_columns_grow_like_features(template):
     rows = [[[f"w{k % 7}", f"t{k % 3}"] for k in range(i, i + 3)] for i in range(20)]
     X = rows if template else [[[f"{a}", f"{b}"] for a, b in s] for s in rows]
     y = [["AB"[int(a[1:]) % 2] for a, _ in s] for s in rows]
-    one, all_ = SequenceTagger(template=template, **EXACT), SequenceTagger(template=template, **EXACT)
+    one, all_ = (SequenceTagger(template=template, **EXACT) for _ in range(2))
     for k in range(20):
         one.learn_one(X[k], y[k])
     all_.fit(X, y)
@@ -349,7 +349,7 @@ def test_the_cost_of_an_example_does_not_grow():
     X, y = sentences(1600, words=200)
     model = SequenceTagger(C=0.1, random_state=0)
     marks = {}
-    for k, (one, labels) in enumerate(zip(X, y), start=1):
+    for k, (one, labels) in enumerate(zip(X, y, strict=True), start=1):
         model.learn_one(one, labels)
         if k in (400, 800, 1600):
             learner = model._online
@@ -500,7 +500,7 @@ def test_a_bad_example_in_the_middle_is_named_and_nothing_is_taken():
     untouched(model, model.partial_fit, [X[0], nan, X[1]], [y[0], ["Z"], y[1]], match="sequence 1")
     untouched(model, model.partial_fit, [X[0], 3], [y[0], ["A"]], error=TypeError, match="1")
     untouched(model, model.partial_fit, X[:2], y[:1], match="2")
-    untouched(model, model.partial_fit, [X[0], X[1]], [y[0], y[1][:-1] + ["A", "A"]], match="1")
+    untouched(model, model.partial_fit, [X[0], X[1]], [y[0], [*y[1][:-1], "A", "A"]], match="1")
     untouched(model, model.partial_fit, X[:2], y[:2], sample_weight=[1, -1], match="1")
     untouched(model, model.partial_fit, X[:2], y[:2], ids=["a"], match="ids has 1 names")
     untouched(model, model.partial_fit, X[:2], y[:2], ids=["a", "a"], match="example 1 has the id")

@@ -333,7 +333,7 @@ class Online(Solver):
                 "least a hundred times what the largest needs"
             )
         state["lower"] = machine.dual()
-        lost = max(before - state["lower"], 0.0)
+        lost = max(float(before - state["lower"]), 0.0)
         state["open"] += lost
         return lost
 
