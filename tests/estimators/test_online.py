@@ -304,7 +304,8 @@ def test_new_features_and_labels_leave_all_else_as_it_is(dtype):
     after = learner.machine.state()
     for name in ("alpha", "loss", "gram", "example", "lo", "hi", "n_planes", "running"):
         assert np.array_equal(before[name], after[name]), name
-    assert np.sum(after["weights"].astype(float)) == np.sum(before["weights"].astype(float))
+    u, moved = before["weights"], after["weights"]
+    assert np.array_equal(np.sort(u[u != 0]), np.sort(moved[moved != 0]))
     assert learner.bounds() == pytest.approx(bounds, rel=1e-12)
     assert model.classes_.tolist() == classes + list("DEFGHIJK")
     assert np.array_equal(model.coef_[: len(coef), : len(classes)], coef)
@@ -358,7 +359,7 @@ def test_the_cost_of_an_example_does_not_grow():
     # Twice the examples cost about twice as much: linear, and not quadratic (four times).
     assert (marks[800] <= 2.6 * marks[400]).all()
     assert (marks[1600] <= 2.6 * marks[800]).all()
-    assert marks[1600][1] <= 3 * 1600  # oracle calls, of which a visit makes three at most
+    assert marks[1600][1] <= 10 * 1600  # oracle calls, of which a visit makes ten at most
     assert len(model._online.chunks.problem.sizes) <= 40
 
 
