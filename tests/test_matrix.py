@@ -44,6 +44,7 @@ from maxmargin.solvers import (
     InteriorPoint,
     NSlack,
     OneSlack,
+    Online,
     Subgradient,
     make_solver,
 )
@@ -90,6 +91,7 @@ ENTRANTS = {
     "lp": LP(epsilon=1e-6),
     "extragradient": ExtraGradient(),
     "interiorpoint": InteriorPoint(),
+    "online": Online(),
 }
 FORMULATIONS = list(itertools.product(("linear", "quadratic", "hard"), ("margin", "slack", "none")))
 REGULARIZERS = {
@@ -429,13 +431,14 @@ DOES = {
     "lp": (PLAIN, {"l1", "l1, not negative"}),
     "extragradient": (PLAIN, {"l1, not negative"}),
     "interiorpoint": (ALL, LINKED),
+    "online": (ALL, LINKED),
 }
 #: What does not go together: hard margins scale w by one factor, and bounds may forbid that.
 APART = set(
     itertools.product([("hard", "margin"), ("hard", "none")], ["not negative", "bounded"])
 )
 #: What goes with a kernel: of these solvers the plain formulation with L2.
-WITH_KERNEL = {"sdm", "sap", "nslack", "dualcoordinate"}
+WITH_KERNEL = {"sdm", "sap", "nslack", "dualcoordinate", "online"}
 #: The relative gap that is asked for; this one comes close to the optimum slowly.
 GAP, GAPS = 1e-3, {"subgradient": 0.02}
 
@@ -446,7 +449,7 @@ ADVICE = "|".join(
         r'take rescale="margin" or "none", or slack="linear" or "quadratic"',
         r"cannot do .*; it does \w+.* goes with solver '\w+'",
         r"hard margins .*: the link must be one pair of thresholds and one scale for all",
-        r"use solver 'sdm' or 'sap' or 'nslack' or 'dualcoordinate', or kernel=\"linear\"",
+        r"use solver 'sdm' or 'sap' or 'nslack' or .* or 'online', or kernel=\"linear\"",
         r'use slack="linear" and rescale="margin", or kernel="linear"',
         r'use L2\(\) \(and nu = 0\), or kernel="linear"',
     ]

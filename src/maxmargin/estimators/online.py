@@ -1,8 +1,8 @@
 """`OnlineMixin`: ``partial_fit``, ``learn_one`` and ``forget``, for every estimator.
 
-An estimator that learns online has an `OnlineLearner`. What a fitted model has besides (``weights_``,
-``certificate_``, ...) is made when somebody asks for it: copying the weights after each example
-would cost far more than learning from it.
+An estimator that learns online has an `OnlineLearner`. What a fitted model has besides
+(``weights_``, ``certificate_``, ...) is made when somebody asks for it: copying the weights after
+each example would cost far more than learning from it.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class OnlineMixin:
     _online: OnlineLearner | None = None
     _online_params: dict[str, Any]
     _trained_state: Trained | None = None
+    structure_: Any
 
     # --- learning ---
 
@@ -96,7 +97,7 @@ class OnlineMixin:
         """
         return self._learn_more(X, y, ids, {"sample_weight": sample_weight})
 
-    def learn_one(self, x: Any, y: Any, *, id: Hashable = None, **fit_params: Any) -> Self:  # noqa: A002
+    def learn_one(self, x: Any, y: Any, *, id: Hashable = None, **fit_params: Any) -> Self:
         """Learn from one more example; see `partial_fit`.
 
         Parameters
@@ -114,7 +115,7 @@ class OnlineMixin:
             Itself. What it takes does not grow with the number of examples before it.
         """
         ids = None if id is None else [id]
-        return self.partial_fit(self._one(x), [y], ids=ids, **fit_params)  # type: ignore[no-any-return]
+        return self.partial_fit(self._one(x), [y], ids=ids, **fit_params)
 
     def _one(self, x: Any) -> Any:
         """Return one input as a batch."""
@@ -153,18 +154,18 @@ class OnlineMixin:
         C = self._online_C()
         solver = self._online_solver()
         if trained is None:
-            dtype = self._accuracy(X, y).dtype  # type: ignore[attr-defined]
+            dtype = self._accuracy(X, y).dtype
             structure = self._online_structure()
         else:
-            dtype, structure = trained.dtype, self.structure_  # type: ignore[has-type]
+            dtype, structure = trained.dtype, self.structure_
         grown = growing(structure, dtype)
-        seed = self.random_state  # type: ignore[attr-defined]
+        seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = int(seed.randint(2**31))
         learner = OnlineLearner(grown, solver, C=C, seed=seed)
 
         def regularizer(layout: Any) -> Any:
-            found = make_regularizer(self._regularizer(structure))  # type: ignore[attr-defined]
+            found = make_regularizer(self._regularizer(structure))
             if isinstance(found, GaussianPrior) and found.full:
                 raise NotCompatibleError(
                     "a matrix as the precision of a prior needs all examples at once; give its "
@@ -175,22 +176,22 @@ class OnlineMixin:
         if trained is None:
             learner.begin(X, y, fit_params, ids, regularizer)
         else:
-            machine = trained.machine
+            machine: Any = trained.machine
             if not hasattr(machine, "release") or machine.formulation != (
                 solver.slack,
                 solver.rescale,
             ):
                 raise NotCompatibleError(
-                    f"solver {self.solver!r} keeps no multipliers of examples to go on from; fit "  # type: ignore[attr-defined]
+                    f"solver {self.solver!r} keeps no multipliers of examples to go on from; fit "
                     'with "sdm", "dualcoordinate", "nslack" or "online", or begin with partial_fit'
                 )
             machine.refresh()
             state = machine.state()
             if str(machine.weights.dtype) != dtype:
                 grown.dtype = str(machine.weights.dtype)
-            if bool(machine.factored) != solver.factored:
+            if machine.factored and not solver.factored:  # the other way round, a block is one part
                 raise NotCompatibleError(
-                    f"solver {self.solver!r} keeps planes in another form than Online; fit with "  # type: ignore[attr-defined]
+                    f"solver {self.solver!r} keeps planes in another form than Online; fit with "
                     '"sdm" or "online", or begin with partial_fit'
                 )
             for unused in ("beta", "lag", "visits", "price", "mapped"):
@@ -202,24 +203,24 @@ class OnlineMixin:
         self.structure_ = structure
 
     def _online_structure(self) -> Any:
-        return self._new_structure()  # type: ignore[attr-defined]
+        return self._new_structure()
 
     def _online_solver(self) -> Online:
-        solver = make_solver(self.solver)  # type: ignore[attr-defined]
+        solver = make_solver(self.solver)
         if isinstance(solver, Online):
             return solver
         return Online(slack=solver.slack, rescale=solver.rescale)
 
     def _online_C(self) -> float:  # noqa: N802
-        if self.C_scale != "sum":  # type: ignore[attr-defined]
+        if self.C_scale != "sum":
             raise NotCompatibleError(
-                f"C_scale={self.C_scale!r} divides C by the number of examples, which changes with "  # type: ignore[attr-defined]
+                f"C_scale={self.C_scale!r} divides C by the number of examples, which changes with "
                 'every new one; partial_fit needs C_scale="sum"'
             )
-        return check_number("C", self.C, above=0.0)  # type: ignore[attr-defined]
+        return check_number("C", self.C, above=0.0)
 
     def _present_params(self) -> dict[str, Any]:
-        params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
+        params: dict[str, Any] = self.get_params(deep=False)
         return {name: value for name, value in params.items() if name not in FREE}
 
     def _check_params(self) -> None:
@@ -255,10 +256,10 @@ class OnlineMixin:
             Itself.
         """
         learner = self._require_online("refine")
-        gap = self.gap  # type: ignore[attr-defined]
+        gap = self.gap
         wanted = gap if isinstance(gap, int | float) else 0.001
         for _ in range(check_whole("cycles", cycles, 1)):
-            certificate = learner.certify(threads_of(self.n_jobs))  # type: ignore[attr-defined]
+            certificate = learner.certify(threads_of(self.n_jobs))
             if certificate.gap <= wanted:
                 break
             learner.refine(certificate)
@@ -342,9 +343,9 @@ class OnlineMixin:
 
     def _certify(self) -> Certificate:
         learner = self._require_online("a certificate")
-        self.certificate_ = learner.certify(threads_of(self.n_jobs))  # type: ignore[attr-defined]
+        self.certificate_ = learner.certify(threads_of(self.n_jobs))
         self.weights_ = learner.weights()  # of which the certificate is
-        gap = self.gap  # type: ignore[attr-defined]
+        gap = self.gap
         self.converged_ = isinstance(gap, int | float) and self.certificate_.gap <= gap
         return self.certificate_
 

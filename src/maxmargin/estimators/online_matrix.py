@@ -69,7 +69,7 @@ class OnlineMatrixMixin(OnlineMixin):
 
     def _after_partial(self) -> None:
         if self._online is not None:
-            self._after_load()  # type: ignore[attr-defined]
+            self._after_load()
 
 
 class OnlineClassifierMixin(OnlineMatrixMixin):
@@ -160,14 +160,14 @@ class OnlineClassifierMixin(OnlineMatrixMixin):
             factor = real_number(given.get(label, 1.0))
             if factor is None or not 0 <= factor <= 1e12:
                 raise ValueError(
-                    f"class_weight of {quoted(label)} is {given[label]!r}; expected a number from 0 "
-                    "to 1e12"
+                    f"class_weight of {quoted(label)} is {given[label]!r}; expected a number from "
+                    "0 to 1e12"
                 )
             factors.append(factor)
         return np.array(factors) if weights is None else weights * np.array(factors)
 
     def _online_structure(self) -> Any:
-        structure = self._new_structure()  # type: ignore[attr-defined]
+        structure = self._new_structure()
         if self._classes_given is not None:
             self._fix_classes(structure, self._classes_given)
         return structure

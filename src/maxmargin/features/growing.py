@@ -44,7 +44,7 @@ class GrowingLines(LineFeatures):
         self._numbers = {key: k for k, key in enumerate(fingerprints.tolist())}
         self._index = None
 
-    @property  # type: ignore[override]
+    @property
     def fingerprints(self) -> NDArray[np.uint64]:
         """What native code knows the features by."""
         return self._room[: self._size]
@@ -148,12 +148,13 @@ def fresh_like(encoder: Encoder, X: Any) -> Encoder:
     """
     fresh = encoder.fresh()
     fresh.double = encoder.double
-    if isinstance(encoder, TemplateEncoder) and isinstance(X, ColumnTable):
-        if (X.n_columns, X.label_column) != (encoder.n_columns, encoder.label_column):
-            raise ValueError(
-                f"{X.source}: found {X.n_columns} columns, the label in {X.label_column}; expected "
-                f"{encoder.n_columns} and {encoder.label_column}, as before"
-            )
+    if not (isinstance(encoder, TemplateEncoder) and isinstance(X, ColumnTable)):
+        return fresh
+    if (X.n_columns, X.label_column) != (encoder.n_columns, encoder.label_column):
+        raise ValueError(
+            f"{X.source}: found {X.n_columns} columns, the label in {X.label_column}; expected "
+            f"{encoder.n_columns} and {encoder.label_column}, as before"
+        )
     return fresh
 
 

@@ -2,17 +2,17 @@
 
 It joins what there is: the schedule (`maxmargin.solvers.online.Online`), the engine, which gets
 blocks for new examples, and the structure, which learns new labels and features from them
-(`maxmargin.structures.growing`). Examples are kept, encoded: a certificate must look at all of them,
-and an example that is to be forgotten must be found.
+(`maxmargin.structures.growing`). Examples are kept, encoded: a certificate must look at all of
+them, and an example that is to be forgotten must be found.
 
-*Another layout.* When a label, or more features than there is room for, make the weights longer, the
-engine is made anew for the new layout, from its state: multipliers, planes, Gram matrices and the
-numbers of u are the same, bit for bit; only their places change.
+*Another layout.* When a label, or more features than there is room for, make the weights longer,
+the engine is made anew for the new layout, from its state: multipliers, planes, Gram matrices and
+the numbers of u are the same, bit for bit; only their places change.
 
 *Forgetting.* The planes of an example leave u, which is made anew of all remaining multipliers in
 8-byte arithmetic; the example's data are dropped, and with them the features that no other example
-has. Other multipliers stay as they are. They are feasible for the remaining problem, so its dual is a
-lower bound and learning goes on from there.
+has. Other multipliers stay as they are. They are feasible for the remaining problem, so its dual is
+a lower bound and learning goes on from there.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Online(Solver):
     rescale: str = "margin"
 
     #: Oracle calls on a new example, at most, while they find something.
-    ROUNDS: ClassVar[int] = 3
+    ROUNDS: ClassVar[int] = 10
     #: SMO stops at this share of the violation it met.
     SMO_DEPTH: ClassVar[float] = 0.1
     #: Over-relaxation of cached steps.
@@ -333,7 +333,7 @@ class Online(Solver):
                 "least a hundred times what the largest needs"
             )
         state["lower"] = machine.dual()
-        lost = max(before - state["lower"], 0.0)
+        lost = max(float(before - state["lower"]), 0.0)
         state["open"] += lost
         return lost
 

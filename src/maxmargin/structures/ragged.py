@@ -80,24 +80,24 @@ class Schema:
         """
         joined = dict(several[-1])
         for name in self.pointers:
-            given = [parts.get(name) for parts in several]
+            given: list[Any] = [parts.get(name) for parts in several]
             if given[0] is None:
                 continue
             ends = np.cumsum([0, *(int(p[-1]) for p in given)])
             shifted = [p[1:] + end for p, end in zip(given, ends[:-1], strict=True)]
             joined[name] = np.concatenate([[0], *shifted]).astype(np.int64)
         for name, level in self.arrays.items():
-            given = [parts.get(name) for parts in several]
-            there = [array for array in given if array is not None]
+            entries: list[Any] = [parts.get(name) for parts in several]
+            there = [array for array in entries if array is not None]
             if not there:
                 continue
-            if len(there) < len(given):
+            if len(there) < len(entries):
                 sizes = [self._size(parts, level) for parts in several]
-                given = [
+                entries = [
                     np.ones(size, there[0].dtype) if array is None else array
-                    for array, size in zip(given, sizes, strict=True)
+                    for array, size in zip(entries, sizes, strict=True)
                 ]
-            joined[name] = np.ascontiguousarray(np.concatenate(given))
+            joined[name] = np.ascontiguousarray(np.concatenate(entries))
         return joined
 
     def take(self, parts: Mapping[str, Any], examples: NDArray[Any]) -> dict[str, Any]:

@@ -291,7 +291,7 @@ class Binary(LinearRows, Structure):
         return above, np.where(codes == 0, wanted, -np.inf)
 
     def _coded(self, Y: Any) -> tuple[NDArray[Any], list[Any]]:
-        """Return 0 or 1 for each label, and the two classes: those of Y, or those that are given."""
+        """Return 0 or 1 for each label, and the two classes: those of Y, or those given."""
         if self.labels is None:
             return _two_classes(Y)
         if len(self.labels) != 2:

@@ -3,8 +3,8 @@
 `Growing` wraps a structure. Its `first` learns from the first examples what the structure must
 know (labels, features, rules, ...), and `more` takes others in. What they hand over is opaque to
 the learner, which joins, takes apart and makes problems of it through the same object. Where a
-structure learns something new from later examples (a label, a feature) the layout of the weights may
-change; a `Change` then says what becomes of multipliers' codes and of u.
+structure learns something new from later examples (a label, a feature) the layout of the weights
+may change; a `Change` then says what becomes of multipliers' codes and of u.
 
 A call that raises leaves the structure as it was: nothing of a batch is taken by halves.
 """

@@ -1,14 +1,15 @@
 """Label sequences that become more, with new features and new labels.
 
 The engine's weights have room for more features than are known: rows of the layout beyond them are
-zero and nobody reads them. So most examples change nothing but the number of known features, and the
-layout changes when the room is used up, by half of it each time: a feature is moved O(1) times.
+zero and nobody reads them. So most examples change nothing but the number of known features, and
+the layout changes when the room is used up, by half of it each time: a feature is moved O(1) times.
 New labels stand behind the known ones in the columns of the weights, whatever their order among the
 classes, and the codes of planes stay what they are, unless a label needs one bit more.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -136,7 +137,7 @@ class GrowingChain(Growing):
         return parts, self._changed(old)
 
     @staticmethod
-    def _take_features(parts: dict[str, Any], numbers: Any, batch: EncodedBatch) -> None:
+    def _take_features(parts: dict[str, Any], numbers: Any, batch: Any) -> None:
         values = parts.get("values") if parts.get("values64") is None else parts["values64"]
         rows = _native.renumber(batch.indptr, batch.indices, values, numbers[0])
         parts["indptr"], parts["indices"] = rows[0], rows[1]
@@ -162,10 +163,8 @@ class GrowingChain(Growing):
                 f"there are {len(known)} labels; at most {MAX_LABELS} fit the index type"
             )
         classes = [*chain.classes_, *new]
-        try:
+        with contextlib.suppress(TypeError):
             classes = sorted(classes)
-        except TypeError:
-            pass
         columns = np.array([known[label] for label in classes], np.intp)
         order = np.argsort(columns)
         cost = cost_matrix(chain.loss_spec, classes)  # which an array of costs cannot be
@@ -238,7 +237,7 @@ class GrowingChain(Growing):
 
     def problem(self, data: dict[str, Any]) -> _native.Problem:
         """Return sequences as a native problem."""
-        arrays = {name: data.get(name) for name in KEPT}
+        arrays: dict[str, Any] = {name: data.get(name) for name in KEPT}
         return _native.ChainProblem(
             n_labels=self.structure.n_labels,
             n_sparse=self._room[0],

@@ -68,7 +68,8 @@ class GrowingListed(Growing):
         """Return examples as lists of their own, which nobody else changes."""
         if Y is None:
             raise ValueError("y is None; expected an output for each input")
-        inputs = list(Y) if X is None else list(X)
+        # Trees without sentences: the words are their leaves.
+        inputs = self.structure.trees(Y) if X is None else list(X)
         truths = list(Y)
         if len(inputs) != len(truths):
             raise ValueError(

@@ -7,6 +7,7 @@ their classes from the first examples, or from what was given.
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -150,10 +151,8 @@ class GrowingClasses(GrowingMatrix):
         if not new:
             return self._encoded(X, Y, fit_params), None
         classes = [*known, *new]
-        try:
+        with contextlib.suppress(TypeError):
             classes = sorted(classes)
-        except TypeError:
-            pass
         place = {label: k for k, label in enumerate(classes)}
         codes = np.array([place[label] for label in found], np.int32)[own]
         cost = class_costs(self.structure.loss_spec, classes)
