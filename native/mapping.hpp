@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -22,13 +23,14 @@ struct Mapping {
   template <class X>
   void release(const X* first, std::size_t n) const {
     if (!there() || first == nullptr || n == 0) return;
-    static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    // Linux maps the pages around one that is read, if it has them: up to 16 of 4 KB, aligned.
+    static const auto page = std::max(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), std::uintptr_t{1} << 16);
     const auto begin_of = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
     const std::uintptr_t low = begin_of(bytes.data()), high = low + bytes.size();
     std::uintptr_t begin = begin_of(first), end = begin + n * sizeof(X);
     if (begin >= high || end <= low) return;
-    begin = std::max(begin, low) / page * page;  // a mapping begins at a page
-    end = std::min(end, high);
+    begin = std::max(begin / page * page, low);  // a mapping begins at a page
+    end = std::min((end + page - 1) / page * page, high);
     ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // advice: a refusal does no harm
   }
 };

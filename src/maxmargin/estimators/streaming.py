@@ -38,7 +38,13 @@ def budget_of(memory: Any) -> int:
 
 
 def streamed_corpus(
-    tagger: Any, source: Any, memory: Any, spill: Any, on_error: str, reading: dict[str, Any]
+    tagger: Any,
+    source: Any,
+    *,
+    memory: Any,
+    spill: Any,
+    on_error: str,
+    reading: dict[str, Any],
 ) -> tuple[EncodedCorpus, int]:
     """Encode what a tagger is to be trained on, and plan its windows.
 

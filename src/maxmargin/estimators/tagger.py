@@ -463,7 +463,9 @@ class SequenceTagger(StructuralEstimator):
         """
         from maxmargin.estimators.streaming import streamed_corpus
 
-        corpus, n_skipped = streamed_corpus(self, source, memory, spill, on_error, reading)
+        corpus, n_skipped = streamed_corpus(
+            self, source, memory=memory, spill=spill, on_error=on_error, reading=reading
+        )
         self.fit(corpus)
         self.n_skipped_ = n_skipped
         return self

@@ -78,7 +78,7 @@ def inflated(
     for chunk in chunks:
         came += len(chunk)
         view = memoryview(chunk)
-        while len(view):
+        while view:
             if padding or (not open_member and at > 0 and view[0] == 0):
                 # Files from tapes are padded with zeros, which gzip ignores, too.
                 if any(view):

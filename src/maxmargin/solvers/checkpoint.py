@@ -226,7 +226,7 @@ def _check_widened(run: RunState, name: str) -> None:
 
 
 class _Members(Mapping[str, NDArray[Any]]):
-    """The text and the machine's arrays, by the names they have without ``.npy``; read on demand."""
+    """The text and the machine's arrays, by their names without ``.npy``; read on demand."""
 
     def __init__(
         self, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str

@@ -1,8 +1,8 @@
 """Engines that keep the planes of most examples in a file: windows, temporary files, checkpoints.
 
-The windows themselves are native (``native/plane_windows.hpp``): passes of the engine go from window
-to window whoever calls them. What is here makes the temporary file, and hands the planes of windows
-to a checkpoint and back one by one, so that never all of them are in memory.
+The windows themselves are native (``native/plane_windows.hpp``): passes of the engine go from
+window to window whoever calls them. What is here makes the temporary file, and hands the planes of
+windows to a checkpoint and back one by one, so that never all of them are in memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def open_windows(engine: Engine, plan: WindowPlan) -> IO[bytes]:
         The temporary file, which has no name.
     """
     try:
-        file = tempfile.TemporaryFile(dir=plan.directory, buffering=0)
+        file = tempfile.TemporaryFile(dir=plan.directory, buffering=0)  # noqa: SIM115
     except OSError as error:
         raise OSError(error.errno, error.strerror, plan.directory) from error
     engine.set_windows(list(plan.ends), plan.limit, file.fileno())

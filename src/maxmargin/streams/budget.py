@@ -8,14 +8,15 @@ What is in memory beside the weights, and about how much of it:
     its planes    the planes of its sequences, and inner products of their tokens
     other planes  as many as fit; the rest wait in a temporary file
 
-With R for what the budget leaves after the first two, planes that stay in memory when a window is left
-have R / `KEPT`; the rest of R is for the window, for orders and buffers, and for what the allocator
-cannot give back. A window has about `WINDOW_BYTES` of data, and R / `WINDOW` where that is less.
+With R for what the budget leaves after the first two, planes that stay in memory when a window is
+left have R / `KEPT`; the rest of R is for the window, for orders and buffers, and for what the
+allocator cannot give back. A window has about `WINDOW_BYTES` of data, and R / `WINDOW` where that
+is less.
 
-Windows are small on purpose. Passes visit them in random order, and the sequences of one together. With
-large windows the steps on one undo those on another: chunking (CoNLL-2000, 8,936 sentences) takes 35
-passes to a gap of 1 % in memory, 36, 47, 57 and 90 with windows of 8, 24, 50 and 100 sentences, and 212
-to 292 with 500 or more.
+Windows are small on purpose. Passes visit them in random order, and the sequences of one together.
+With large windows the steps on one undo those on another: chunking (CoNLL-2000, 8,936 sentences)
+takes 35 passes to a gap of 1 % in memory, 36, 47, 57 and 90 with windows of 8, 24, 50 and 100
+sentences, and 212 to 292 with 500 or more.
 """
 
 from __future__ import annotations

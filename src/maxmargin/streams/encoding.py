@@ -116,7 +116,10 @@ def encode_source(
     OSError
         If a disk is full; nothing stays behind.
     """
-    work = _Encoding(source, encoder, labels, on_error, check_directory(spill), threads)
+    directory = check_directory(spill)
+    work = _Encoding(
+        source, encoder, labels, on_error=on_error, directory=directory, threads=threads
+    )
     work.run(memory)
     return work.write(path, check)
 
@@ -129,6 +132,7 @@ class _Encoding:
         source: Source,
         encoder: Any,
         labels: Any,
+        *,
         on_error: str,
         directory: str,
         threads: int,
@@ -169,11 +173,11 @@ class _Encoding:
     def _take(self, chunk: Chunk) -> None:
         try:
             batch, codes, weight = self._encoded(chunk)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError):
             if not isinstance(chunk.data, list):
                 raise
             # One by one, to tell which is bad; features of bad ones are dropped at the end.
-            for k, (x, y) in enumerate(zip(chunk.data, chunk.labels, strict=False)):
+            for x, y in zip(chunk.data, chunk.labels, strict=False):
                 one = Chunk([x], [y], chunk.where)
                 try:
                     good = self._encoded(one)

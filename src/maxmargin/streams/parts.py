@@ -59,7 +59,7 @@ class GrowingArray:
         self.dtype = np.dtype(dtype)
         self.directory = directory
         self.width = width
-        self._file = tempfile.TemporaryFile(dir=directory, buffering=0)
+        self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115
         self._size = 0  # entries
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """Encoders that learn their features from pieces of the data, one after the other.
 
-Features get the numbers that they would have if all data were encoded at once: by first token. Those
-that are too rare are found out at the end (`FeatureNames.counts`), when all pieces were seen.
+Features get the numbers that they would have if all data were encoded at once: by first token.
+Those that are too rare are found out at the end (`PieceEncoder.counts`), when all pieces were seen.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PieceEncoder(ABC):
 
     @abstractmethod
     def counts(self) -> list[NDArray[Any] | None]:
-        """Return in how many tokens each feature occurs, of both kinds; None: they have no names."""
+        """Return in how many tokens each feature occurs, of both kinds; None: without names."""
 
     @abstractmethod
     def arrays(self, kept: list[NDArray[Any] | None]) -> dict[str, NDArray[Any]]:

@@ -316,7 +316,7 @@ def path_list(source: Any) -> list[Any] | None:
     """Return the paths that a source names; None if it is something else."""
     if isinstance(source, str | bytes | os.PathLike):
         return [source]
-    if isinstance(source, list | tuple) and source:
-        if all(isinstance(path, str | bytes | os.PathLike) for path in source):
-            return list(source)
+    listed = isinstance(source, list | tuple) and len(source) > 0
+    if listed and all(isinstance(path, str | bytes | os.PathLike) for path in source):
+        return list(source)
     return None

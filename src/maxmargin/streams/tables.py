@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -148,7 +149,7 @@ class TableFiles(Source):
             cells = [table.column(name).to_pylist() for name in self.by]
             keys = list(zip(*cells, strict=True))
             ends = [0, *(k for k in range(1, len(keys)) if keys[k] != keys[k - 1]), len(keys)]
-        for a, b in zip(ends[:-1], ends[1:], strict=True):
+        for a, b in itertools.pairwise(ends):
             part = table.slice(a, b - a)
             try:
                 from_table(part, features, label, self.by or None)
