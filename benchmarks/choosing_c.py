@@ -115,9 +115,7 @@ def main() -> None:
     result: dict[str, Any] = {}
     for name in args.tasks.split(","):
         task = TASKS[name]
-        train, held = (
-            split(rows, task.label_column) for rows in read(args.data, name, args.limit)
-        )
+        train, held = (split(rows, task.label_column) for rows in read(args.data, name, args.limit))
         template = Template.load(task.template)
         print(f"\n{task.title}: {len(train[0])} sentences, tried on {len(held[0])}", flush=True)
         about: dict[str, Any] = {"c2": {}, "C": {}, "gap": {}}

@@ -132,7 +132,14 @@ def memory_kb() -> dict[str, int]:
 
 
 def worker(
-    model: str, how: str, sentences: list[Any], rounds: int, together: Any, answers: Any, loaded: Any
+    model: str,
+    how: str,
+    sentences: list[Any],
+    *,
+    rounds: int,
+    together: Any,
+    answers: Any,
+    loaded: Any,
 ) -> None:
     """Serve in a process of its own: load, tag one by one, and say what it took."""
     from maxmargin import SequenceTagger, load  # a process without a model has the library, too
@@ -167,11 +174,9 @@ def in_processes(
         loaded.predict(sentences[:1])
     together, answers = context.Barrier(count), context.Queue()
     shared = (str(model or ""), how)
+    settings = {"rounds": rounds, "together": together, "answers": answers, "loaded": loaded}
     processes = [
-        context.Process(
-            target=worker,
-            args=(*shared, sentences[k::count], rounds, together, answers, loaded),
-        )
+        context.Process(target=worker, args=(*shared, sentences[k::count]), kwargs=settings)
         for k in range(count)
     ]
     for process in processes:

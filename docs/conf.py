@@ -9,7 +9,7 @@ from importlib.metadata import version as installed_version
 
 project = "maxmargin"
 author = "The maxmargin developers"
-copyright = author  # noqa: A001  (Sphinx wants this name)
+copyright = author
 version = release = installed_version("maxmargin")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
@@ -57,5 +57,5 @@ def skip_member(app, kind, name, member, skip, options):  # noqa: PLR0917
 
 
 def setup(app):
-    """Called by Sphinx."""
+    """Connect the function above; Sphinx calls this."""
     app.connect("autodoc-skip-member", skip_member)

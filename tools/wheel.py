@@ -105,9 +105,7 @@ def test(wheel: Path, python: str, folder: Path, workers: int) -> None:
     run([inside, "-m", "maxmargin", "--version"], cwd=folder)
     command = [inside, "-m", "pytest", "-q", "-n", str(workers), "-m", "not slow and not data"]
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run(
-        [*map(str, command), "-p", "no:cacheprovider"], check=True, cwd=ROOT, env=clean
-    )
+    subprocess.run([*map(str, command), "-p", "no:cacheprovider"], check=True, cwd=ROOT, env=clean)
 
 
 def main() -> int:

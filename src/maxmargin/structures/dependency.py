@@ -46,8 +46,8 @@ class DependencyTree(Structure):
     Parameters
     ----------
     templates : str or None
-        Features of arcs, one template on each line (``maxmargin.features.arc_templates``). None: the
-        set of McDonald, Crammer and Pereira (2005) over those tags that the training data have.
+        Features of arcs, one template on each line (``maxmargin.features.arc_templates``). None:
+        the set of McDonald, Crammer and Pereira (2005) over those tags that the training data have.
     projective : bool or "auto"
         Whether trees may not have crossing arcs. "auto": if at most one in twenty of the training
         trees has any, since trees without crossing arcs are then found more reliably. Training
