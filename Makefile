@@ -3,6 +3,7 @@
 #   make test WORKERS=4              more test processes
 #   make bench DATA=path             the real data sets (also MAXMARGIN_DATA)
 #   make sanitize TESTS=tests/io     fewer tests under the sanitizers
+#   make wheel PYTHON=python3.12 TRY=python3.13    built with the one, tested with the other
 #   make fuzz N=100 SEED=1           fewer and other inputs of each kind
 #   make fuzz KIND=model ONLY=123    one input again; WRITE=file writes it instead
 
@@ -27,7 +28,7 @@ SANITIZED_BUILD := -C build-dir=build/sanitize -C cmake.build-type=Debug \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast sanitize sanitize-tests fuzz bench lint stubs build install clean
+.PHONY: help demo test test-fast sanitize sanitize-tests fuzz bench docs lint stubs build wheel install clean
 
 help: ## what the targets do
 	@echo "maxmargin: large-margin learning of structured outputs"
@@ -58,6 +59,8 @@ bench: $(INSTALLED) ## the measured claims of the README; the peers take half an
 	$(PIP) install parasail python-crfsuite vowpalwabbit
 	$(BIN)/python benchmarks/sdm.py --data "$(DATA)"
 	$(BIN)/python benchmarks/tagging.py --data "$(DATA)"
+	$(BIN)/python benchmarks/serving.py --data "$(DATA)"
+	$(BIN)/python benchmarks/choosing_c.py --data "$(DATA)" --limit 2000
 	$(BIN)/python benchmarks/sparse.py --data "$(DATA)"
 	$(BIN)/python benchmarks/hard.py --data "$(DATA)"
 	$(BIN)/python benchmarks/adaptation.py --data "$(DATA)"
@@ -71,6 +74,12 @@ bench: $(INSTALLED) ## the measured claims of the README; the peers take half an
 	$(BIN)/python benchmarks/alignment.py --data "$(DATA)"
 	$(BIN)/python benchmarks/peers.py --data "$(DATA)" --write docs/benchmarks.md
 
+# Warnings are errors (-W), and so are references that are not found (-n). The source is the root, so that
+# links between README.md and docs/ are those of a code host.
+docs: $(INSTALLED) ## the documentation site, in build/site (strict: no broken link, no missing reference)
+	$(BIN)/python -m sphinx -q -W --keep-going -n -E -b html -c docs -d build/doctrees . build/site
+	@echo "build/site/index.html"
+
 lint: $(INSTALLED) ## ruff, mypy, and whether the types of the native module are up to date
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -82,6 +91,9 @@ stubs: $(INSTALLED) ## write src/maxmargin/_native.pyi from the native module
 build: $(TOOLS) ## a wheel and a source archive in dist/
 	$(PIP) install build
 	$(BIN)/python -m build --sdist --wheel --no-isolation
+
+wheel: ## a wheel in dist/, installed into an empty environment and tested there
+	$(PYTHON) tools/wheel.py --workers $(WORKERS) $(foreach python,$(TRY),--try $(python))
 
 install: $(INSTALLED) ## the package and its development tools into .venv
 

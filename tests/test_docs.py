@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,18 +15,27 @@ from typing import NamedTuple
 
 import pytest
 
+from maxmargin.cli.main import main as maxmargin_command
+
 ROOT = Path(__file__).parents[1]
 #: Pages that have no programs in Python; every other page of docs/ is executed.
-PROSE = {"docs/benchmarks.md", "docs/errata.md"}
+PROSE = {f"docs/{name}.md" for name in ("benchmarks", "errata", "index", "scope", "wheels")}
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
 
-#: Pages with commands in blocks without a language, and how many each has.
+#: Pages with commands of maxmargin in blocks without a language, and how many each has.
 COMMANDS = {
     "README.md": 3,
+    "docs/choosing.md": 6,
+    "docs/classes.md": 4,
+    "docs/coming_from.md": 18,
     "docs/dependencies.md": 3,
     "docs/formulations.md": 1,
     "docs/priors.md": 2,
+    "docs/quickstart.md": 3,
     "docs/sparse.md": 4,
+    "docs/structures.md": 3,
+    "docs/taxonomy.md": 3,
+    "docs/trees.md": 3,
 }
 CORPUS = """\
 The DT B-NP
@@ -50,9 +60,24 @@ TREES = """\
 4\tcat\tcat\tNOUN\tNN\t_\t2\tobj\t_\t_
 
 """
+#: Two sentences as CRFsuite and SVM^hmm have them.
+ITEMS = "D\tw=the\tcap\nN\tw=dog\nV\tw=barks:2\n\nN\tw=dogs\tcap\nV\tw=sleep\n\n"
+NUMBERS = "1 qid:1 1:1 4:0.5\n2 qid:1 2:1\n1 qid:2 1:1\n3 qid:2 3:1\n"
+NEWS = "sport\tthe team won a game\npolitics\ta vote of the house\n" * 4
+PATHS = "rec/sport\tthe team won a game\ntalk/politics\ta vote of the house\n" * 4
+BRACKETS = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))\n(S (NP (NNS dogs)) (VP (VBP bark)))\n"
+#: What the commands of a page read beside or instead of the files that all pages have.
+OWN_FILES = {
+    "docs/classes.md": dict.fromkeys(["train.tsv", "dev.tsv", "test.tsv", "new.tsv"], NEWS),
+    "docs/taxonomy.md": dict.fromkeys(["train.txt", "test.txt", "new.txt"], PATHS),
+    "docs/trees.md": {
+        "train.mrg": BRACKETS,
+        "test.mrg": BRACKETS,
+        "sentences.txt": "the_DT dog_NN barks_VBZ\n",
+    },
+}
 
 CPP = re.compile(r"^ *```cpp\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-SHELL = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXACT = re.compile(r"  # -> (.*)$")
 ABOUT = re.compile(r"  # about (-?\d+(?:\.(\d+))?)")
@@ -64,6 +89,27 @@ class About(NamedTuple):
 
     value: float
     tolerance: float
+
+
+def plain_blocks(text: str) -> list[list[str]]:
+    """Return the lines of each block of a document that is fenced and names no language."""
+    found: list[list[str]] = []
+    fence: str | None = None
+    for line in text.splitlines():
+        if line.startswith("```"):
+            fence = line if fence is None else None
+            if fence == "```":
+                found.append([])
+        elif fence == "```":
+            found[-1].append(line)
+    return found
+
+
+def commands_of(name: str) -> list[str]:
+    """Return the commands of maxmargin that a document shows."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    lines = [line for block in plain_blocks(text) for line in block]
+    return [line.removeprefix("$ ") for line in lines if re.match(r"(\$ .*)?maxmargin ", line)]
 
 
 def python_blocks(text: str) -> list[tuple[int, str]]:
@@ -100,8 +146,14 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         data = "".join(f"{line}\n" for line in lines).encode()
         (tmp_path / name).write_bytes(data)
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(data))
-    for name in ("train.conllu", "dev.conllu"):
+    for name in ("train.conllu", "dev.conllu", "test.conllu", "new.conllu"):
         (tmp_path / name).write_text(TREES, encoding="utf-8")
+    for name in ("train.crfsuite", "test.crfsuite"):
+        (tmp_path / name).write_text(ITEMS, encoding="utf-8")
+    for name in ("train.dat", "test.dat"):
+        (tmp_path / name).write_text(NUMBERS, encoding="utf-8")
+    for name in ("template", "pattern"):
+        (tmp_path / name).write_text("U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nB\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -138,28 +190,35 @@ def test_quotations_of_native_code(name: str) -> None:
             assert found, f"{name} quotes what is not in {first}, or not there: {line}"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_commands_of_a_document(name: str, files: Path) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    commands = [
-        line.removeprefix("$ ")
-        for block in SHELL.findall(text)
-        for line in block.splitlines()
-        if re.match(r"(\$ .*)?maxmargin ", line)
-    ]
-    assert len(commands) == COMMANDS[name]
+def run_in_shell(command: str, folder: Path) -> tuple[int, str]:
+    """Run a command with a shell; return its exit code and what it wrote to standard error."""
     scripts = Path(sys.executable).parent
-    environment = os.environ | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        check=False,
+        cwd=folder,
+        env=os.environ | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_of_a_document(
+    name: str, files: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    commands = commands_of(name)
+    assert len(commands) == COMMANDS.get(name, 0)
+    for file, text in OWN_FILES.get(name, {}).items():
+        (files / file).write_text(text, encoding="utf-8")
     for command in commands:
-        done = subprocess.run(
-            ["/bin/sh", "-c", command],
-            check=False,
-            cwd=files,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, f"{name}: {command}: {done.stderr}"
+        if re.search(r"[|<>]", command):  # needs a shell; a process for each would take a minute
+            code, errors = run_in_shell(command, files)
+        else:
+            code = maxmargin_command(shlex.split(command)[1:])
+            errors = capfd.readouterr().err
+        assert code == 0, f"{name}: {command}: {errors}"
 
 
 def anchors(path: Path) -> set[str]:
@@ -186,12 +245,11 @@ def test_links_between_documents(path: Path) -> None:
     "path",
     [
         ROOT / name
-        for name in ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/errata.md")
+        for name in [*PAGES, "CONTRIBUTING.md"]
     ],
     ids=lambda path: path.name,
 )
 def test_files_that_documents_name_exist(path: Path) -> None:
-    for name in re.findall(
-        r"`((?:native|src|tests|benchmarks|examples|docs)/[\w./*-]+)`", path.read_text("utf-8")
-    ):
+    folders = "native|src|tests|benchmarks|examples|docs|tools"
+    for name in re.findall(rf"`((?:{folders})/[\w./*-]+)`", path.read_text("utf-8")):
         assert any(ROOT.glob(name)), f"{path.name} names {name}"

@@ -226,7 +226,7 @@ class Tree:
         nested : tuple
             As `to_tuple` gives them.
         words : list of str or None
-            The words, if the leaves of `nested` are parts of speech. None: its leaves are words.
+            The words, if the leaves of ``nested`` are parts of speech. None: its leaves are words.
 
         Raises
         ------

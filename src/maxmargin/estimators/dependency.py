@@ -26,8 +26,8 @@ class DependencyParser(NativeEstimator):
     Parameters
     ----------
     templates : str or None
-        Features of arcs, one template on each line; see `maxmargin.features.arc_templates` for the
-        language. None: the set of McDonald, Crammer and Pereira (2005).
+        Features of arcs, one template on each line; see ``maxmargin.features.arc_templates`` for
+        the language. None: the set of McDonald, Crammer and Pereira (2005).
     projective : bool or "auto"
         Whether trees may not have crossing arcs. "auto": if at most one in twenty trees of the
         training data has any. Trees with crossing arcs are then learned from as they are (their

@@ -371,7 +371,7 @@ def _require_two_classes(labels: NDArray[Any]) -> None:
 class SVR(OnlineMatrixMixin, RegressorMixin, LinearEstimator):  # type: ignore[misc]
     """Real numbers by ε-insensitive regression.
 
-    Minimises ½‖w‖² + C Σ_i c_i max(0, |w·(x_i, v) - y_i| - ε): the objective of
+    Minimises ½‖w‖² + C Σ_i c_i max(0, abs(w·(x_i, v) - y_i) - ε): the objective of
     ``LinearSVR(loss="epsilon_insensitive", intercept_scaling=v)`` with the same C. (The kernels of
     scikit-learn's ``SVR`` are not here: the function is linear.)
 

@@ -34,7 +34,7 @@ class NativeEstimator(StructuralEstimator):
     kind: ClassVar[str]
     structure_type: ClassVar[Any]
 
-    #: What the command line must know to read files for this model; see `maxmargin.cli.tasks`.
+    #: What the command line must know to read files for this model; see ``maxmargin.cli.tasks``.
     file_meta_: dict[str, Any]
     _trained: dict[str, Any]
 

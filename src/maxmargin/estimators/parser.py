@@ -163,7 +163,7 @@ verbose, random_state, callbacks, checkpoint, resume
         ----------
         X : sequence of sentences, or None
             Each a list of (word, tag), a list of words (with ``lexicon="words"``), or a tree, of
-            which the leaves are taken. None: the leaves of `y`.
+            which the leaves are taken. None: the leaves of ``y``.
         y : sequence of trees
             `Tree`, texts in brackets, or nested tuples ``(label, [children])``. A node alone below
             one of the same label is merged with it.
@@ -232,7 +232,7 @@ verbose, random_state, callbacks, checkpoint, resume
         y : sequence of trees
             The true trees.
         counting : Counting
-            What counts as a bracket: `maxmargin.scores.trees.COLLINS` (as ``evalb`` counts) or
+            What counts as a bracket: ``maxmargin.scores.trees.COLLINS`` (as ``evalb`` counts) or
             ``PLAIN``.
 
         Returns

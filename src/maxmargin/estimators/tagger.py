@@ -496,7 +496,7 @@ class SequenceTagger(StructuralEstimator):
         label_column : int
             The column of the labels, counted from 0; -1 is the last.
         separator, comment, max_inflated
-            As for `maxmargin.io.columns.read_columns`.
+            As for `maxmargin.read_columns`.
         **params
             Further parameters of the tagger.
 

@@ -44,7 +44,7 @@ __all__ = ["FeatureEncoder"]
 
 
 class FeatureEncoder:
-    """Turns what people write as ``X`` into an :class:`~maxmargin.features.EncodedBatch`.
+    """Turns what people write as ``X`` into an ``EncodedBatch``.
 
     The first call, :meth:`fit_transform`, fixes the kind of ``X`` and the features; later calls of
     :meth:`transform` expect the same kind. Strings that were not seen by ``fit_transform`` are

@@ -142,7 +142,7 @@ class L1(Regularizer):
         return self.rho1 * float(np.abs(weights.astype(np.float64, copy=False)).sum())
 
     def dual_bound(self, u: NDArray[Any], loss: float) -> float:
-        """Return s·loss, with the largest s up to 1 for which no |s·u_j| exceeds ρ₁."""
+        """Return s·loss, with the largest s up to 1 for which no ``|s·u_j|`` exceeds ρ₁."""
         most = float(u.max(initial=0) if self.nonnegative else np.abs(u).max(initial=0))
         return max(0.0, loss * min(1.0, self.rho1 / most) if most > 0 else loss)
 

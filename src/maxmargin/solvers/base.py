@@ -71,7 +71,7 @@ class Solver(ABC):
         C : float
             Weight of the loss.
         regularizer : Regularizer
-            One of `regularizers`.
+            One of ``regularizers``.
         single : bool
             Whether weights are 4-byte.
         """

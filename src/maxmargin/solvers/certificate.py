@@ -53,7 +53,7 @@ class Certificate:
     missed: int | None = None
     widened: int | None = None
 
-    #: `missed` where the example is not known.
+    #: ``missed`` where the example is not known.
     UNKNOWN: ClassVar[int] = -1
 
     @property

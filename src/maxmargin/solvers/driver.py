@@ -141,7 +141,7 @@ def solve(
         Stop when the relative duality gap is at most this.
     max_passes : int or None
         Stop after so many passes. None: after about half a minute of counted work, and after no
-        fewer than 1000 passes (`maxmargin.solvers.limits`).
+        fewer than 1000 passes (``maxmargin.solvers.limits``).
     time_limit : float or None
         Stop after so many seconds of training, whatever they were spent on (the search for a step
         size and the linear programs of hard margins included); the pass under way is cut short.
@@ -156,7 +156,7 @@ def solve(
         Each is called with the `PassRecord` of every pass; a true answer ends the training. A
         `PassObserver` has its methods called instead.
     checkpoint : path-like or None
-        Where to save the run, every `checkpoint_seconds` and at the end. If that fails (a full
+        Where to save the run, every ``checkpoint_seconds`` and at the end. If that fails (a full
         disk), training goes on, and the last checkpoint that could be written stays.
     checkpoint_seconds : float
         Least time between two checkpoints.
@@ -181,7 +181,7 @@ def solve(
     NotCompatibleError
         If problem, solver and regulariser do not go together.
     InUseError
-        If another training goes on with `engine`.
+        If another training goes on with ``engine``.
     FloatingPointError
         If the objective stops being finite.
 

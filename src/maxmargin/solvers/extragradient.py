@@ -73,7 +73,7 @@ class ExtraGradient(CutSolver):
     def improve(
         self, machine: CutMachine, seconds: float | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Make `inner` extra-gradient steps, or fewer if time is up."""
+        """Make ``inner`` extra-gradient steps, or fewer if time is up."""
         end = math.inf if seconds is None else time.perf_counter() + seconds
         regularizer = machine.regularizer
         assert isinstance(regularizer, L1)

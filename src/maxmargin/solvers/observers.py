@@ -18,7 +18,7 @@ Callback = Callable[[PassRecord], object]
 class PassObserver(Protocol):
     """A callback that is also told when a pass begins, and that may look at the machine.
 
-    It must not change the machine. What it needs of the weights it copies (`copy_weights`): the
+    It must not change the machine. What it needs of the weights it copies (``copy_weights``): the
     next pass goes on in the same memory.
     """
 

@@ -68,7 +68,7 @@ class Alignment(Structure):
         Weights of matches: one for two letters in either order, one for each ordered pair, two in
         all (the same letter or not), or the number of the weight for each ordered pair.
     position : {"product", "difference", "bilinear"} or None
-        How features p, q of two residues score their match: Σ v_k p_k q_k, Σ v_k |p_k - q_k| or
+        How features p, q of two residues score their match: Σ v_k p_k q_k, Σ v_k abs(p_k - q_k) or
         p·V q with a matrix V. None: sequences have no such features.
     free_ends : tuple of str
         Of "start1", "start2", "end1" and "end2": ends of the first or second sequence that are

@@ -54,7 +54,7 @@ class Chain(ChainDecoding):
     """Label sequences: one label for every token, scored with their features and transitions.
 
     X is a list of sequences, Y a list of label sequences of the same lengths; what a sequence may
-    look like is described in `maxmargin.features.encode`. Training runs in native code.
+    look like is described in ``maxmargin.features.encode``. Training runs in native code.
 
     Parameters
     ----------
@@ -598,7 +598,7 @@ class Chain(ChainDecoding):
         Parameters
         ----------
         where : str, list of str or dict
-            As in `maxmargin.regularizers.Bounded`.
+            As in `maxmargin.Bounded`.
 
         Returns
         -------

@@ -2,7 +2,7 @@
 
 A tree is scored by the sum over its arcs (first order): f(x, y) is the sum of the features of the
 arcs from heads to dependents, which templates make of words, tags and what lies between
-(`maxmargin.features.arc_templates`). The loss counts the words with a wrong head or relation.
+(``maxmargin.features.arc_templates``). The loss counts the words with a wrong head or relation.
 Oracle and prediction are Eisner's algorithm for projective trees and that of Chu, Liu and Edmonds
 for all trees (``native/dependency.hpp``).
 
@@ -46,8 +46,8 @@ class DependencyTree(Structure):
     Parameters
     ----------
     templates : str or None
-        Features of arcs, one template on each line (`maxmargin.features.arc_templates`). None: the
-        set of McDonald, Crammer and Pereira (2005) over those tags that the training data have.
+        Features of arcs, one template on each line (``maxmargin.features.arc_templates``). None:
+        the set of McDonald, Crammer and Pereira (2005) over those tags that the training data have.
     projective : bool or "auto"
         Whether trees may not have crossing arcs. "auto": if at most one in twenty of the training
         trees has any, since trees without crossing arcs are then found more reliably. Training
@@ -114,7 +114,7 @@ class DependencyTree(Structure):
         Parameters
         ----------
         X : sequence of sentences
-            See `maxmargin.features.arc_templates.sentence_columns`.
+            See ``maxmargin.features.arc_templates.sentence_columns``.
         Y : sequence
             The heads of each sentence, or pairs (heads, relations).
         """

@@ -67,7 +67,7 @@ class Taxonomy(Multiclass):
         (row), in the order of ``classes_``; a dict has it by the pair (truth, answer), and 1 for
         pairs that it does not have.
     node_weight : "depth", "inverse_depth", "branch", mapping, array or None
-        v_z of each node; see `maxmargin.structures.taxonomy_classes`. None: 1.
+        v_z of each node; see ``maxmargin.structures.taxonomy_classes``. None: 1.
     separator : str or None
         What stands between the names of a label path; None: labels are no paths.
     unique_names : bool

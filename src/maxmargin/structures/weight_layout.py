@@ -90,7 +90,7 @@ class StructureLayout:
         Parameters
         ----------
         where : str, list of str or dict
-            As in `maxmargin.regularizers.Bounded`.
+            As in `maxmargin.Bounded`.
 
         Returns
         -------
