@@ -41,6 +41,7 @@ numpydoc_class_members_toctree = False
 
 # Furo has system fonts, a dark mode and no scripts from elsewhere.
 html_theme = "furo"
+pygments_dark_style = "monokai"
 html_title = f"maxmargin {version}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]

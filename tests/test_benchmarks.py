@@ -236,3 +236,35 @@ def test_binary_beside_liblinear(script: Any) -> None:
     model = binary.BinarySVM(C=0.1, gap=1e-6).fit(data.X, data.y)
     assert binary.primal(data, model, 0.1) == pytest.approx(model.certificate_.primal)
     assert row["optimum"] == pytest.approx(model.certificate_.primal, rel=1e-5)
+
+
+def test_serving_figures(script: Any) -> None:
+    serving = script("serving")
+
+    class Counting:
+        calls = 0
+
+        def predict(self, sentences: Any) -> None:
+            Counting.calls += len(sentences)
+
+    sentences = [[["a"], ["b"]]] * 10
+    found = serving.latency(Counting(), sentences, rounds=2)
+    assert Counting.calls == 10 + 2 * 10 + 10  # warm, the rounds, and one more
+    assert 0 < found["p50_us"] <= found["p99_us"]
+    serving.in_threads(Counting(), sentences, 3)
+    assert Counting.calls == 50
+    if Path("/proc/self/smaps_rollup").exists():
+        memory = serving.memory_kb()
+        assert 0 < memory["private"] <= memory["pss"] <= memory["rss"]
+
+
+def test_features_for_crfsuite(script: Any) -> None:
+    choosing = script("choosing_c")
+    rows = [[["The", "D"], ["dog", "N"]], [["barks", "V"]]]
+    cells, labels = choosing.split(rows, None)
+    assert cells == [[["The"], ["dog"]], [["barks"]]]
+    assert labels == [["D", "N"], ["V"]]
+    template = choosing.Template.parse("U0:%x[0,0]\nU1:%x[-1,0]\n")
+    found = choosing.strings(template, cells)
+    assert [sorted(token) for token in found[0]] == [["U0:The", "U1:_B-1"], ["U0:dog", "U1:The"]]
+    assert [sorted(token) for token in found[1]] == [["U0:barks", "U1:_B-1"]]
