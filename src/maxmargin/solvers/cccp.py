@@ -63,6 +63,7 @@ from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.observers import Callback, PassObserver
 from maxmargin.solvers.outer import Accepted, ConcavePart, Imputation, OuterHistory, OuterRecord
 from maxmargin.solvers.refusals import check_linear_term
+from maxmargin.solvers.seeds import seed_of
 from maxmargin.solvers.state import check_stored
 
 __all__ = ["CCCPResult", "OuterCallback", "cccp"]
@@ -247,7 +248,7 @@ def cccp(
         time_limit = check_number("time_limit", time_limit, above=0.0)
     check_linear_term(solver, problem)
     before = problem.linear_term
-    loop = _Loop(seed=_seed(random_state), asked=max(gap, coarse))
+    loop = _Loop(seed=seed_of(random_state), asked=max(gap, coarse))
     outer, passes = OuterHistory(), _Passes(list(callbacks or ()), [])
     best: Accepted | None = None
     imputed = Imputation(None) if start is None else start
@@ -385,13 +386,6 @@ def cccp(
         objective=best.objective,
         outer=outer,
     )
-
-
-def _seed(random_state: Any) -> int:
-    """Return a number from which each convex step has its own seed."""
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return int(np.random.default_rng(random_state).integers(2**31))
 
 
 def _product(weights: NDArray[Any], machine: Any) -> float:
