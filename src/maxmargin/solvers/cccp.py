@@ -28,8 +28,9 @@ lies below the one before it, a maximum was missed: an `ObjectiveRoseError` says
 
 **Coarse first.** Early imputations are soon replaced, so the first convex step is solved to a gap
 of `COARSE` only, and later ones to a share `FOLLOWS` of the relative decrease of the last
-iteration; the gap asked for is required of the last. So all steps together cost little more than
-one training.
+iteration; the gap asked for is required of the last. All steps together cost a few times one
+training (``docs/latent.md`` has figures): another u₀ moves w away from what was found, and each
+step has to come back.
 
 Nothing here knows what is imputed: see `maxmargin.solvers.outer.ConcavePart`.
 """
