@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from abc import abstractmethod
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from maxmargin.checks import check_number, check_whole
 from maxmargin.errors import NotCompatibleError
 from maxmargin.estimators.binding import bind
 from maxmargin.estimators.callbacks import FitTasks, with_callbacks
-from maxmargin.estimators.structural import StructuralEstimator, sum_weight
+from maxmargin.estimators.structural import StructuralEstimator, own_copy, sum_weight
 from maxmargin.estimators.threads import threads_of
 from maxmargin.regularizers import GaussianPrior, make_regularizer
 from maxmargin.solvers import make_solver
@@ -27,8 +26,8 @@ from maxmargin.solvers.latent import train_latent
 from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.outer import OuterHistory
 from maxmargin.solvers.registry import SOLVERS
+from maxmargin.solvers.seeds import seed_of
 from maxmargin.structures.adapter import paired_examples
-from maxmargin.structures.duck import describe_exception, structure_name
 from maxmargin.structures.latent import Latent, LatentTraining
 
 __all__ = ["LatentEstimator", "LatentStructuralSVM"]
@@ -83,7 +82,7 @@ class LatentEstimator(StructuralEstimator):
         threads = threads_of(self.n_jobs)
         n_starts = check_whole("n_starts", self.n_starts, 1)
         anneal = check_number("anneal", self.anneal, least=0.0)
-        seed = _seed(self.random_state)
+        seed = seed_of(self.random_state)
         tasks: FitTasks | None = None
         best: tuple[CCCPResult, Any] | None = None
         objectives: list[float] = []
@@ -296,15 +295,7 @@ class LatentStructuralSVM(LatentEstimator):
                 "LatentStructuralSVM needs a structure with latent parts: "
                 "LatentStructuralSVM(Latent(Chain(), states=2)), or one of your own"
             )
-        try:
-            own = copy.deepcopy(self.structure)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise NotCompatibleError(
-                f"{structure_name(self.structure)} cannot be deep-copied, which training needs "
-                f"because it must not change it: {describe_exception(error)}"
-            ) from error
+        own = own_copy(self.structure)
         return own if isinstance(own, Latent) else Latent(own)
 
     def _training(
@@ -433,12 +424,6 @@ def _model_after(
         }
 
     return model_after
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return int(np.random.default_rng(random_state).integers(2**31))
 
 
 def _numbered(path: Any, k: int, n: int) -> Any:

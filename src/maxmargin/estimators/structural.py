@@ -35,7 +35,7 @@ from maxmargin.structures.duck import as_structure, describe_exception, structur
 from maxmargin.structures.growing import keeps_examples
 from maxmargin.structures.native import NativeStructure, PreparedProblem
 
-__all__ = ["StructuralEstimator", "StructuralSVM", "sum_weight"]
+__all__ = ["StructuralEstimator", "StructuralSVM", "own_copy", "sum_weight"]
 
 
 class _WarmStart(NamedTuple):
@@ -402,15 +402,7 @@ class StructuralSVM(StructuralEstimator):
                 "own with joint_feature, loss and argmax"
             )
         as_structure(self.structure)  # a class, or missing methods, are better told before copying
-        try:
-            return as_structure(copy.deepcopy(self.structure))
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise NotCompatibleError(
-                f"{structure_name(self.structure)} cannot be deep-copied, which training needs "
-                f"because it must not change it: {describe_exception(error)}"
-            ) from error
+        return as_structure(own_copy(self.structure))
 
     def fit(self, X: Any, Y: Any) -> StructuralSVM:
         """Train.
@@ -547,6 +539,25 @@ class StructuralSVM(StructuralEstimator):
                 example=i,
             )
         return number
+
+
+def own_copy(structure: Any) -> Any:
+    """Return a deep copy of a user's structure, which training may change.
+
+    Raises
+    ------
+    NotCompatibleError
+        If it cannot be copied.
+    """
+    try:
+        return copy.deepcopy(structure)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise NotCompatibleError(
+            f"{structure_name(structure)} cannot be deep-copied, which training needs because it "
+            f"must not change it: {describe_exception(error)}"
+        ) from error
 
 
 def _not_empty(examples: list[Any]) -> list[Any]:

@@ -28,8 +28,9 @@ lies below the one before it, a maximum was missed: an `ObjectiveRoseError` says
 
 **Coarse first.** Early imputations are soon replaced, so the first convex step is solved to a gap
 of `COARSE` only, and later ones to a share `FOLLOWS` of the relative decrease of the last
-iteration; the gap asked for is required of the last. So all steps together cost little more than
-one training.
+iteration; the gap asked for is required of the last. All steps together cost a few times one
+training (``docs/latent.md`` has figures): another u₀ moves w away from what was found, and each
+step has to come back.
 
 Nothing here knows what is imputed: see `maxmargin.solvers.outer.ConcavePart`.
 """
@@ -63,6 +64,7 @@ from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.observers import Callback, PassObserver
 from maxmargin.solvers.outer import Accepted, ConcavePart, Imputation, OuterHistory, OuterRecord
 from maxmargin.solvers.refusals import check_linear_term
+from maxmargin.solvers.seeds import seed_of
 from maxmargin.solvers.state import check_stored
 
 __all__ = ["CCCPResult", "OuterCallback", "cccp"]
@@ -247,7 +249,7 @@ def cccp(
         time_limit = check_number("time_limit", time_limit, above=0.0)
     check_linear_term(solver, problem)
     before = problem.linear_term
-    loop = _Loop(seed=_seed(random_state), asked=max(gap, coarse))
+    loop = _Loop(seed=seed_of(random_state), asked=max(gap, coarse))
     outer, passes = OuterHistory(), _Passes(list(callbacks or ()), [])
     best: Accepted | None = None
     imputed = Imputation(None) if start is None else start
@@ -385,13 +387,6 @@ def cccp(
         objective=best.objective,
         outer=outer,
     )
-
-
-def _seed(random_state: Any) -> int:
-    """Return a number from which each convex step has its own seed."""
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return int(np.random.default_rng(random_state).integers(2**31))
 
 
 def _product(weights: NDArray[Any], machine: Any) -> float:

@@ -37,6 +37,7 @@ from maxmargin.solvers.driver import copy_weights
 from maxmargin.solvers.ending import INTERRUPTED
 from maxmargin.solvers.history import History, continued
 from maxmargin.solvers.outer import ConcavePart, Imputation, OuterHistory
+from maxmargin.solvers.seeds import seed_of
 from maxmargin.structures.latent import Imputer, LatentTraining
 
 __all__ = ["LatentPart", "Smoothed", "train_latent"]
@@ -177,7 +178,7 @@ def train_latent(
     CCCPResult
         The result of the last stage, with the records of all.
     """
-    seed = int(np.random.default_rng(random_state).integers(2**31))
+    seed = seed_of(random_state)
     single = training.dtype == "float32" and training.prepared.problem.offers_single
     part = LatentPart(training.imputer, C, single)
     common: dict[str, Any] = {**options, "C": C, "n_jobs": n_jobs, "dtype": training.dtype}
