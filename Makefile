@@ -64,6 +64,7 @@ bench: $(INSTALLED) ## the measured claims of the README; the peers take half an
 	$(BIN)/python benchmarks/sparse.py --data "$(DATA)"
 	$(BIN)/python benchmarks/hard.py --data "$(DATA)"
 	$(BIN)/python benchmarks/adaptation.py --data "$(DATA)"
+	$(BIN)/python benchmarks/constraints.py --data "$(DATA)"
 	$(BIN)/python benchmarks/table2.py --data "$(DATA)"
 	$(BIN)/python benchmarks/table3.py --data "$(DATA)"
 	$(BIN)/python benchmarks/ner_formulations.py --data "$(DATA)"
