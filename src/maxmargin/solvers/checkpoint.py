@@ -116,8 +116,9 @@ def load_checkpoint(
                 n_bytes = 3 * 8 * int(machine.weights.size)
                 require_memory("a run that went on with 8-byte weights", n_bytes)
                 machine.widen()
+            arrays: Any = _Prefixed(stored)  # read one by one: they may be too many
             try:
-                machine.restore(_Prefixed(stored))
+                machine.restore(arrays if getattr(machine, "windowed", False) else dict(arrays))
             except ValueError as error:
                 if isinstance(error, ModelFormatError):
                     raise

@@ -63,12 +63,12 @@ class GrowingArray:
         self._size = 0  # entries
 
     def __len__(self) -> int:
-        return self._size // (self.width or 1)
+        return int(self._size // (self.width or 1))
 
     @property
     def n_bytes(self) -> int:
         """Bytes in the file."""
-        return self._size * self.dtype.itemsize
+        return int(self._size * self.dtype.itemsize)
 
     def append(self, array: NDArray[Any]) -> None:
         """Put an array behind the end; a full disk is an `OSError` that names the directory."""
