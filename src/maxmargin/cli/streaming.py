@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.console import note
 from maxmargin.cli.options import guarded, is_function, load_function, size
 
 if TYPE_CHECKING:
     from maxmargin.cli.training_data import Learned
-    from maxmargin.streams import EncodedCorpus
+    from maxmargin.streams import EncodedCorpus, EncodedSummary
     from maxmargin.streams.sources import Source
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "encoder_options",
     "is_streamed",
     "learn_streamed",
+    "note_skipped",
     "source_of",
 ]
 
@@ -94,6 +96,12 @@ def check_streaming(options: argparse.Namespace) -> None:
         raise ValueError("--prior makes features of the data anew; it does not go with --stream")
 
 
+def note_skipped(summary: EncodedSummary) -> None:
+    """Say how many sequences were left out."""
+    if summary.n_skipped:
+        note(f"maxmargin: left out {summary.n_skipped} sequences; the first: {summary.first_error}")
+
+
 def source_of(options: argparse.Namespace, paths: list[str]) -> Source:
     """Return what the options say of where sequences come from."""
     from maxmargin.streams import open_source
@@ -148,7 +156,6 @@ def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]
         Figures for the summary.
     """
     from maxmargin.cli.cells import check_trained
-    from maxmargin.cli.encode import note_skipped
     from maxmargin.cli.training_data import Learned, read_labelled
     from maxmargin.features.columns import LabelCodes
     from maxmargin.features.encode import FeatureEncoder

@@ -85,7 +85,7 @@ class TableFiles(Source):
 
     def chunks(self, skipped: Skipped, vocabulary: Callable[[], Vocabulary]) -> Iterator[Chunk]:
         """Give the sequences; parameters are those of `Source.chunks`."""
-        import pyarrow as pa
+        import pyarrow as pa  # type: ignore[import-untyped]
 
         *features, label = self.columns
         scanner = self.dataset.scanner(
@@ -163,7 +163,7 @@ def _opened(given: Any) -> tuple[Any, str]:
     """Return a data set and what messages call it."""
     try:
         import pyarrow as pa
-        import pyarrow.dataset as ds
+        import pyarrow.dataset as ds  # type: ignore[import-untyped]
     except ImportError:
         raise ImportError(
             "Parquet and Arrow files are read with pyarrow, which is not installed; install it "
