@@ -443,7 +443,7 @@ class SequenceTagger(StructuralEstimator):
         on_error : {"raise", "skip"}
             Whether a bad sequence ends everything, or is left out and counted (``n_skipped_``).
         **reading
-            How files are read, as for `maxmargin.streams.open_source`: ``file_format``,
+            How files are read, as for ``maxmargin.streams.open_source``: ``file_format``,
             ``label_column``, ``columns``, ``sequence``, ``separator``, ``comment``,
             ``max_inflated``.
 

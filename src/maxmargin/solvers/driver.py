@@ -163,7 +163,7 @@ def solve(
     resume : bool
         Go on from the checkpoint if it exists.
     beside : Beside or None
-        What a loop around this training (`maxmargin.solvers.cccp`) keeps in its checkpoints.
+        What a loop around this training (``maxmargin.solvers.cccp``) keeps in its checkpoints.
     engine : Machine or None
         Go on from the multipliers of this engine (a warm start).
     warn : bool
