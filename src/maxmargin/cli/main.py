@@ -71,6 +71,17 @@ class _Parser(argparse.ArgumentParser):
         super().print_help(file)
 
 
+class _CommandList(argparse.RawDescriptionHelpFormatter):
+    """Help in which a line begins with the longest name of a command, and its summary follows."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        # argparse measures the names of commands without their indentation by two more columns.
+        if isinstance(action, argparse._SubParsersAction):
+            longest = max(map(len, COMMANDS)) + 2 * self._indent_increment
+            self._action_max_length = max(self._action_max_length, longest)
+
+
 def _command(command: str, arguments: Sequence[str]) -> Any:
     """Return what has ``configure`` and ``run`` of a subcommand."""
     if command == "train":
@@ -90,7 +101,7 @@ def _parser(command: str | None, arguments: Sequence[str]) -> argparse.ArgumentP
         prog="maxmargin",
         description="Large-margin learning of structured outputs: taggers with a certificate.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_CommandList,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
