@@ -48,6 +48,15 @@ class ChainDecoder {
     mask(allowed);
   }
 
+  // Scores of all labels at all tokens: fills ws.S.
+  void load(Scratch& ws, std::size_t i) const {
+    ws.reserve(chain_.data().length(i), chain_.row_size());
+    load_tokens(std::size_t(chain_.data().offsets[i]), chain_.data().length(i), ws.S.data());
+    chain_.load_steps(ws, i, edge_, pair_rows_);
+  }
+  // The edges that load() and into() go with, those that are not allowed at minus infinity.
+  const Edges<T>& edges() const { return edge_; }
+
   // Best labelling of every sequence into labels[tokens], its score into scores[n].
   void best(int threads, std::int32_t* labels, double* scores) const {
     const std::size_t Lp = chain_.row_size();
@@ -165,12 +174,6 @@ class ChainDecoder {
     edge_ = {A, A + L * Lp, A + (L + 1) * Lp};
   }
 
-  // Scores of all labels at all tokens: fills ws.S.
-  void load(Scratch& ws, std::size_t i) const {
-    ws.reserve(chain_.data().length(i), chain_.row_size());
-    load_tokens(std::size_t(chain_.data().offsets[i]), chain_.data().length(i), ws.S.data());
-    chain_.load_steps(ws, i, edge_, pair_rows_);
-  }
   void load_tokens(std::size_t token, std::size_t n, T* S) const {
     if constexpr (std::is_same_v<T, float>) {
       if (sparse_ != nullptr) {

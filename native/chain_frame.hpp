@@ -131,9 +131,6 @@ class ChainFrame : public Structure<T> {
 
   bool has_pairs() const { return pairs_; }
 
- protected:
-  std::uint32_t label_of(Code c) const { return c & ((Code{1} << label_bits_) - 1); }
-
   // visit(pair feature) for those of a token.
   template <class Visit>
   void for_pairs(std::size_t token, Visit&& visit) const {
@@ -150,6 +147,9 @@ class ChainFrame : public Structure<T> {
       for_pairs(token, [&](std::size_t g) { visit((data_.row_pair() + g * L_ + p) * Lp_ + l); });
     }
   }
+
+ protected:
+  std::uint32_t label_of(Code c) const { return c & ((Code{1} << label_bits_) - 1); }
 
   // visit(weight index, sign) for each edge of the truth (+1) and of the plane's output (-1) that
   // they do not share in place.

@@ -9,6 +9,7 @@ void bind_encode(nanobind::module_& m);
 namespace mm {
 void bind_alignment(nanobind::module_& m);
 void bind_chain(nanobind::module_& m);
+void bind_constraints(nanobind::module_& m);
 void bind_dependency(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
@@ -40,6 +41,7 @@ NB_MODULE(_native, m) {
   });
   bind_encode(m);
   mm::bind_chain(m);
+  mm::bind_constraints(m);
   mm::bind_dependency(m);
   mm::bind_engine(m);
   mm::bind_features(m);

@@ -39,10 +39,10 @@ class ProblemOf : public Problem {
   }
 
   Data data_;
+  std::vector<nb::object> owners_;
 
  private:
   std::tuple<Extra...> extra_;
-  std::vector<nb::object> owners_;
   std::tuple<std::unique_ptr<S<float>>, std::unique_ptr<S<double>>> built_;
 };
 

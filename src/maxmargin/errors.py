@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckpointWarning",
+    "ConstraintError",
     "ConvergenceWarning",
     "EmptyFileError",
     "FileFormatError",
@@ -100,6 +101,10 @@ class ObjectiveRoseError(MaxMarginError, RuntimeError):
     Either an imputed output was not the best one (``argmax(x, w, given=y)`` of a structure does not
     find the maximum), or the oracle missed an output.
     """
+
+
+class ConstraintError(MaxMarginError, ValueError):
+    """A constraint of labellings cannot be used: of unknown labels or columns, contradictory, ..."""
 
 
 class CheckpointWarning(UserWarning):
