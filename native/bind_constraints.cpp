@@ -4,7 +4,9 @@
 #include "chain_decode.hpp"
 #include "chain_problem.hpp"
 #include "constrained_chain.hpp"
+#include "interval_rows.hpp"
 #include "prediction_loop.hpp"
+#include "several.hpp"
 
 namespace mm {
 
@@ -152,6 +154,81 @@ class ConstrainedProblem final : public ProblemOf<ConstrainedChain, ConstrainedD
   }
 };
 
+class IntervalProblem final : public ProblemOf<IntervalRows, IntervalData> {
+ public:
+  IntervalProblem(nb::object constrained, Array<std::int64_t> indptr, Array<std::int64_t> indices, Array<double> values, Array<double> low,
+                  Array<double> high, Array<double> weight) {
+    data_.layout = nb::cast<const ConstrainedProblem&>(constrained).data();
+    owners_.push_back(constrained);
+    const std::size_t n = low.shape(0), D = data_.layout.constraints.n_coordinates();
+    require(data_.layout.auxiliary, "the constrained chain has no auxiliary weights");
+    require(n >= 1 && indptr.shape(0) == n + 1 && high.shape(0) == n && weight.shape(0) == n, "expected an interval and a weight for each row");
+    require(indptr.data()[0] == 0 && indptr.data()[n] == std::int64_t(indices.shape(0)) && values.shape(0) == indices.shape(0), "the rows do not fit together");
+    for (std::size_t i = 0; i < n; ++i) {
+      require(indptr.data()[i] <= indptr.data()[i + 1], "indptr must not descend");
+      require(low.data()[i] <= high.data()[i] && low.data()[i] < kInfinity && high.data()[i] > -kInfinity, "an interval is empty");
+      require(weight.data()[i] >= 0.0 && weight.data()[i] <= 1e30, "a weight is negative or not finite");
+    }
+    for (std::size_t e = 0; e < indices.shape(0); ++e) {
+      require(indices.data()[e] >= 0 && std::size_t(indices.data()[e]) < D, "a coordinate is out of range");
+      require(std::isfinite(values.data()[e]), "a value is not finite");
+    }
+    data_.indptr = {indptr.data(), n + 1};
+    data_.indices = {indices.data(), indices.shape(0)};
+    data_.values = values.data(), data_.low = low.data(), data_.high = high.data(), data_.weight = weight.data();
+    keep(indptr), keep(indices), keep(values), keep(low), keep(high), keep(weight);
+  }
+};
+
+// Several problems over the same weights.
+class JointProblem final : public Problem {
+ public:
+  explicit JointProblem(const nb::list& problems) {
+    require(nb::len(problems) >= 1, "at least one problem is needed");
+    for (const nb::handle problem : problems) {
+      members_.push_back(&nb::cast<Problem&>(problem));
+      owners_.push_back(nb::borrow(problem));
+    }
+  }
+  std::size_t n_examples() const override {
+    std::size_t n = 0;
+    for (const Problem* member : members_) n += member->n_examples();
+    return n;
+  }
+  std::uint64_t data_hash() const override {
+    DataHash hash(members_.size());
+    for (const Problem* member : members_) {
+      const std::uint64_t own = member->data_hash();
+      if (own == 0) return 0;
+      hash.mix_number(own);
+    }
+    return hash.value();
+  }
+  bool slow_oracle() const override { return false; }
+  const Structure<float>* single_precision() override { return built(single_); }
+  const Structure<double>* double_precision() override { return built(double_); }
+
+ private:
+  template <class T>
+  const Structure<T>* built(std::unique_ptr<Several<T>>& slot) {
+    if (slot == nullptr) {
+      std::vector<const Structure<T>*> members;
+      for (Problem* member : members_) {
+        members.push_back(member->structure<T>());
+        require(members.back() != nullptr, "a problem does not offer this precision");
+        require(members.back()->row_size() == members[0]->row_size(), "the problems have rows of different lengths");
+        require(!members.back()->maps_weights(), "problems with kernels cannot be joined");
+      }
+      slot = std::make_unique<Several<T>>(std::move(members));
+    }
+    return slot.get();
+  }
+  std::vector<Problem*> members_;
+  std::vector<nb::object> owners_;
+  std::unique_ptr<Several<float>> single_;
+  std::unique_ptr<Several<double>> double_;
+};
+
 // Σ_i amount_i f(x_i, y_i), as the weights lie.
 template <class T>
 nb::object sum_features(ConstrainedProblem& problem, const Array<std::int32_t>& labels, const Array<double>& amounts, double kappa) {
@@ -165,7 +242,8 @@ nb::object sum_features(ConstrainedProblem& problem, const Array<std::int32_t>& 
     for (std::size_t i = 0; i < problem.n_examples(); ++i) {
       const double a = amounts.data()[i];
       if (a == 0.0) continue;
-      chain.features(ws, i, y + problem.data().chain.offsets[i], kappa, [&](std::size_t k, double x) { sum[k] += a * x; });
+      chain.features(ws, i, y + problem.data().chain.offsets[i], kappa, 
+                     [&](std::size_t row, std::size_t column, double x) { sum[row * chain.row_size() + column] += a * x; });
     }
   }
   return to_numpy(std::move(sum));
@@ -273,6 +351,11 @@ void bind_constraints(nb::module_& m) {
         const double k = kappa.value_or(problem.data().kappa);
         return single ? sum_features<float>(problem, labels, amounts, k) : sum_features<double>(problem, labels, amounts, k);
       }, "labels"_a, "amounts"_a, "kappa"_a = nb::none(), "single"_a = true, "The sum over the sequences of amount times f(x, y), in the layout of the weights.");
+  nb::class_<IntervalProblem, Problem>(m, "IntervalProblem", "Distances of rows over v from intervals: a piecewise linear penalty, a block each.")
+      .def(nb::init<nb::object, Array<std::int64_t>, Array<std::int64_t>, Array<double>, Array<double>, Array<double>, Array<double>>(),
+           "constrained"_a, "indptr"_a, "indices"_a, "values"_a, "low"_a, "high"_a, "weight"_a);
+  nb::class_<JointProblem, Problem>(m, "JointProblem", "Several problems over the same weights, as one: their examples one after the other.")
+      .def(nb::init<const nb::list&>(), "problems"_a);
   bind_best<Array<float>, float>(cls);
   bind_best<Array<double>, double>(cls);
   bind_best<SparseWeights, float>(cls);

@@ -49,18 +49,30 @@ struct ExtraWeights {
   std::size_t first_row, count, L, Lp;
   std::size_t rows() const { return (count + L - 1) / L; }
   std::size_t place(std::size_t k) const { return (first_row + k / L) * Lp + k % L; }
+  std::size_t row(std::size_t k) const { return first_row + k / L; }
+  std::size_t column(std::size_t k) const { return k % L; }
 };
 
+// Those of the constraint features, behind the chain's weights, and v behind them.
 template <class T>
-class ConstrainedChain final : public SparsePlanes<T> {
+ExtraWeights group_weights(const ConstrainedData& data) {
+  return {data.chain.n_rows(), data.group_weights ? data.constraints.n_groups : 0, data.chain.n_labels, padded_labels<T>(data.chain.n_labels)};
+}
+template <class T>
+ExtraWeights auxiliary_weights(const ConstrainedData& data) {
+  const ExtraWeights groups = group_weights<T>(data);
+  return {groups.first_row + groups.rows(), data.auxiliary ? data.constraints.n_coordinates() : 0, groups.L, groups.Lp};
+}
+
+template <class T>
+class ConstrainedChain final : public SparsePlanes<T, RowPlaces> {
  public:
   using Workspace = typename Structure<T>::Workspace;
   using Place = ConstraintAutomata::Place;
 
   explicit ConstrainedChain(const ConstrainedData& data)
-      : data_(data), chain_(data_.chain), automata_(data_.constraints, data_.longest()),
-        groups_{data_.chain.n_rows(), data_.group_weights ? data_.constraints.n_groups : 0, chain_.n_labels(), chain_.row_size()},
-        v_{groups_.first_row + groups_.rows(), data_.auxiliary ? data_.constraints.n_coordinates() : 0, chain_.n_labels(), chain_.row_size()} {}
+      : SparsePlanes<T, RowPlaces>(RowPlaces(data.chain.n_labels, padded_labels<T>(data.chain.n_labels))), data_(data), chain_(data_.chain), automata_(data_.constraints, data_.longest()),
+        groups_(group_weights<T>(data)), v_(auxiliary_weights<T>(data)) {}
 
   struct Scratch final : Workspace {
     Scratch(const ConstrainedChain& chain) : search(chain.data_.constraints, chain.automata_) { chain.chain_.prepare(scores); }
@@ -121,14 +133,14 @@ class ConstrainedChain final : public SparsePlanes<T> {
     write_plane(ws, i, ws.search.y().data());
     const SparsePlane plane(ws.code);
     result.truth = false;
-    result.F = ws.loss_scale * plane.loss() - plane.dot(w);
+    result.F = ws.loss_scale * plane.loss() - plane.dot(w, this->places());
     result.bound = result.F + std::max(found.bound - found.score, 0.0);
     return result;
   }
 
   // ---- features ----
 
-  // add(index, value) for f(x_i, y), with another κ if need be.
+  // add(row, column, value) for f(x_i, y), with another κ if need be.
   template <class Add>
   void features(Scratch& ws, std::size_t i, const std::uint32_t* y, double kappa, Add&& add) const {
     const std::size_t n = data_.chain.length(i), begin = std::size_t(data_.chain.offsets[i]);
@@ -169,7 +181,7 @@ class ConstrainedChain final : public SparsePlanes<T> {
     const std::size_t n = data_.chain.length(i), begin = std::size_t(data_.chain.offsets[i]);
     ws.reference.assign(data_.chain.labels + begin, data_.chain.labels + begin + n);
     const std::uint32_t* r = ws.reference.data();
-    const auto add = [&](std::size_t index, double value) { ws.sum.add(index, value); };
+    const auto add = [&](std::size_t row, std::size_t column, double value) { ws.sum.add(this->places().index(row, column), value); };
     double loss = 0.0;
     ws.sum.clear();
     for (std::size_t t = 0; t < n; ++t) {
@@ -196,25 +208,28 @@ class ConstrainedChain final : public SparsePlanes<T> {
 
   template <class Add>
   void add_token(std::size_t token, std::size_t l, double amount, Add&& add) const {
-    data_.chain.for_features(token, [&](std::size_t row, double x) { add(row * v_.Lp + l, amount * x); });
+    data_.chain.for_features(token, [&](std::size_t row, double x) { add(row, l, amount * x); });
   }
   // The edge from token t - 1 to t; before the first and behind the last token it is that of the start or end.
   template <class Add>
   void add_edge(std::size_t i, std::size_t t, std::size_t p, std::size_t l, double amount, Add&& add) const {
     if (t == 0) {
-      add(data_.chain.row_start() * v_.Lp + l, amount);
+      add(data_.chain.row_start(), l, amount);
     } else if (t == data_.chain.length(i)) {
-      add(data_.chain.row_end() * v_.Lp + p, amount);
+      add(data_.chain.row_end(), p, amount);
     } else {
       const ChainFrame<T>& frame = chain_;
-      frame.for_edge(std::size_t(data_.chain.offsets[i]) + t, p, l, [&](std::size_t index) { add(index, amount); });
+      frame.for_edge(std::size_t(data_.chain.offsets[i]) + t, p, l, [&](std::size_t place) { add(place / v_.Lp, place % v_.Lp, amount); });
     }
   }
   template <class Add>
   void add_phi(std::size_t k, double phi, double kappa, Add&& add) const {
     if (phi == 0.0) return;
-    if (groups_.count > 0 && data_.constraints.group(k) >= 0) add(groups_.place(std::size_t(data_.constraints.group(k))), phi);
-    if (v_.count > 0) add(v_.place(k), kappa * phi);
+    if (groups_.count > 0 && data_.constraints.group(k) >= 0) {
+      const std::size_t g = std::size_t(data_.constraints.group(k));
+      add(groups_.row(g), groups_.column(g), phi);
+    }
+    if (v_.count > 0) add(v_.row(k), v_.column(k), kappa * phi);
   }
 
   ConstrainedData data_;

@@ -7,9 +7,13 @@
 // losses and values being 8-byte numbers, so that a code means the same in both precisions.
 //
 // Losses are relative to those of the reference output (the truth, for most) and may be negative.
+//
+// Weights that come in padded rows stand at other places in either precision. There an index of a code has the
+// row and the column, and RowPlaces tells the place; elsewhere it is the place itself.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -17,6 +21,22 @@
 #include "structure.hpp"
 
 namespace mm {
+
+// An index of a code is the place of the weight.
+struct DirectPlaces {
+  std::size_t operator()(std::uint32_t index) const { return index; }
+  std::size_t end(std::size_t n_weights) const { return n_weights; }  // indices are below this
+};
+
+// An index has the column in its lowest bits and the row above them.
+struct RowPlaces {
+  RowPlaces(std::size_t columns, std::size_t padded) : bits(static_cast<int>(std::bit_width(columns - 1))), columns(columns), padded(padded) {}
+  std::uint32_t index(std::size_t row, std::size_t column) const { return std::uint32_t((row << bits) | column); }
+  std::size_t operator()(std::uint32_t index) const { return std::size_t(index >> bits) * padded + (index & ((1u << bits) - 1)); }
+  std::size_t end(std::size_t n_weights) const { return n_weights / padded << bits; }
+  int bits;
+  std::size_t columns, padded;
+};
 
 // Reads a code of this family.
 class SparsePlane {
@@ -28,10 +48,10 @@ class SparsePlane {
   std::uint32_t index(std::size_t k) const { return code_[2 + k]; }
   double value(std::size_t k) const { return number(code_.data() + 2 + n_ + 2 * k); }
 
-  template <class T>
-  double dot(const T* w) const {
+  template <class T, class Places = DirectPlaces>
+  double dot(const T* w, const Places& places = {}) const {
     double sum = 0.0;
-    for (std::size_t k = 0; k < n_; ++k) sum += value(k) * double(w[index(k)]);
+    for (std::size_t k = 0; k < n_; ++k) sum += value(k) * double(w[places(index(k))]);
     return sum;
   }
   double dot(const SparsePlane& other) const {
@@ -108,9 +128,10 @@ class SparseSum {
 };
 
 // What the engine does with planes of this family.
-template <class T>
+template <class T, class Places = DirectPlaces>
 class SparsePlanes : public Structure<T> {
  public:
+  explicit SparsePlanes(Places places = {}) : places_(places) {}
   using Base = Structure<T>;
   using Workspace = typename Base::Workspace;
   using Fresh = typename Base::Fresh;
@@ -124,7 +145,7 @@ class SparsePlanes : public Structure<T> {
 
   void margins(Workspace&, std::size_t, const T* w, CodeView, std::span<const CodeView> planes,
                std::span<const double> losses, Fresh, double* F) const override {
-    for (std::size_t k = 0; k < planes.size(); ++k) F[k] = planes[k].empty() ? 0.0 : losses[k] - SparsePlane(planes[k]).dot(w);
+    for (std::size_t k = 0; k < planes.size(); ++k) F[k] = planes[k].empty() ? 0.0 : losses[k] - SparsePlane(planes[k]).dot(w, places_);
   }
 
   void accumulate(Workspace&, std::size_t, CodeView, std::span<const CodeView> planes, const double* coef,
@@ -132,11 +153,17 @@ class SparsePlanes : public Structure<T> {
     for (std::size_t k = 0; k < planes.size(); ++k) {
       if (coef[k] == 0.0) continue;
       const SparsePlane plane(planes[k]);
-      for (std::size_t p = 0; p < plane.size(); ++p) weights.add(plane.index(p), static_cast<T>(coef[k] * plane.value(p)));
+      for (std::size_t p = 0; p < plane.size(); ++p) weights.add(places_(plane.index(p)), static_cast<T>(coef[k] * plane.value(p)));
     }
   }
 
-  bool valid(std::size_t, CodeView code) const override { return SparsePlane::valid(code, this->n_weights()); }
+  bool valid(std::size_t, CodeView code) const override { return SparsePlane::valid(code, places_.end(this->n_weights())); }
+
+ protected:
+  const Places& places() const { return places_; }
+
+ private:
+  [[no_unique_address]] Places places_;
 };
 
 // A native structure: what it writes, and the oracle that follows. An output is a list of words that

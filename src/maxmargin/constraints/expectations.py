@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -61,7 +61,7 @@ class SampleConstraint(Constraint):
     """A constraint on averages over the sample; it takes no part in decoding."""
 
     of_sample: ClassVar[bool] = True
-    encode: str = "tokens"
+    encode: str = field(default="tokens", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin import _native
 from maxmargin.checks import check_number
 from maxmargin.errors import ConstraintError
 
@@ -268,6 +269,33 @@ class IntervalGamma:
         """Return a multiple, such as the mean in the place of the sum."""
         return IntervalGamma(
             self.dimension,
+            self.indptr,
+            self.indices,
+            self.values,
+            self.low,
+            self.high,
+            self.weight * factor,
+        )
+
+    def problem(
+        self, constrained: _native.ConstrainedProblem, factor: float = 1.0
+    ) -> _native.IntervalProblem:
+        """Return the terms as a native problem over the v of a constrained chain, a block each.
+
+        Parameters
+        ----------
+        constrained : ConstrainedProblem
+            With auxiliary weights.
+        factor : float
+            What the weights of the terms are multiplied by, such as C₂.
+
+        Returns
+        -------
+        IntervalProblem
+            To be joined with others in a `_native.JointProblem`.
+        """
+        return _native.IntervalProblem(
+            constrained,
             self.indptr,
             self.indices,
             self.values,
