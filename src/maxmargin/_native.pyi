@@ -244,6 +244,111 @@ def select_vector_code(name: str) -> None: ...
 def vector_code_name() -> str: ...
 def aligned_array(n: int, single: bool) -> Any: ...
 
+class Automaton:
+    def __init__(
+        self,
+        kind: str,
+        first: NDArray[numpy.int64],
+        per_token: bool = False,
+        labels: Sequence[int] = [],
+        low: int = 0,
+        high: int = -1,
+        increments: Sequence[int] = [],
+        active: NDArray[numpy.uint8] | None = None,
+        order: int = 0,
+        grams: Sequence[int] = [],
+    ) -> None: ...
+
+class ConstrainedProblem(Problem):
+    def __init__(
+        self,
+        chain: object,
+        offsets: NDArray[numpy.int64],
+        token_indptr: NDArray[numpy.int64] | None,
+        token_coordinates: NDArray[numpy.int64] | None,
+        token_tables: NDArray[numpy.uint32] | None,
+        token_values: NDArray[numpy.float64],
+        edge_indptr: NDArray[numpy.int64] | None,
+        edge_coordinates: NDArray[numpy.int64] | None,
+        edge_tables: NDArray[numpy.uint32] | None,
+        edge_values: NDArray[numpy.float64],
+        automata: list[Any],
+        groups: NDArray[numpy.int32] | None = None,
+        n_groups: int = 0,
+        group_weights: bool = False,
+        auxiliary: bool = False,
+        chain_loss: bool = True,
+        kappa: float = 0.0,
+        tau: float = 0.0,
+        width: int = 1000,
+        free: NDArray[numpy.int32] | None = None,
+        b: NDArray[numpy.float64] | None = None,
+    ) -> None: ...
+    @property
+    def n_coordinates(self) -> int: ...
+    def n_weights(self, single: bool) -> int: ...
+    def group_places(self, single: bool) -> Any: ...
+    def auxiliary_places(self, single: bool) -> Any: ...
+    def phi(self, labels: NDArray[numpy.int32]) -> Any: ...
+    def sum_features(
+        self,
+        labels: NDArray[numpy.int32],
+        amounts: NDArray[numpy.float64],
+        kappa: float | None = None,
+        single: bool = True,
+    ) -> Any: ...
+    @overload
+    def best(
+        self,
+        weights: NDArray[numpy.float32],
+        c: NDArray[numpy.float64],
+        q: float = 0.0,
+        width: int = 1000,
+        threads: int = 1,
+        transition: NDArray[numpy.uint8] | None = None,
+        start: NDArray[numpy.uint8] | None = None,
+        end: NDArray[numpy.uint8] | None = None,
+    ) -> tuple[Any, ...]: ...
+    @overload
+    def best(
+        self,
+        weights: NDArray[numpy.float64],
+        c: NDArray[numpy.float64],
+        q: float = 0.0,
+        width: int = 1000,
+        threads: int = 1,
+        transition: NDArray[numpy.uint8] | None = None,
+        start: NDArray[numpy.uint8] | None = None,
+        end: NDArray[numpy.uint8] | None = None,
+    ) -> tuple[Any, ...]: ...
+    @overload
+    def best(
+        self,
+        weights: SparseWeights,
+        c: NDArray[numpy.float64],
+        q: float = 0.0,
+        width: int = 1000,
+        threads: int = 1,
+        transition: NDArray[numpy.uint8] | None = None,
+        start: NDArray[numpy.uint8] | None = None,
+        end: NDArray[numpy.uint8] | None = None,
+    ) -> tuple[Any, ...]: ...
+
+class IntervalProblem(Problem):
+    def __init__(
+        self,
+        constrained: object,
+        indptr: NDArray[numpy.int64],
+        indices: NDArray[numpy.int64],
+        values: NDArray[numpy.float64],
+        low: NDArray[numpy.float64],
+        high: NDArray[numpy.float64],
+        weight: NDArray[numpy.float64],
+    ) -> None: ...
+
+class JointProblem(Problem):
+    def __init__(self, problems: list[Any]) -> None: ...
+
 class DependencyProblem(Problem):
     def __init__(
         self,
