@@ -1,7 +1,6 @@
 // Python bindings of the chain: encoded batches, decoding.
+#include "bind_decoding.hpp"
 #include "bind_tokens.hpp"
-#include "chain_decode.hpp"
-#include "chain_problem.hpp"
 #include "data_hash.hpp"
 
 namespace mm {
@@ -55,59 +54,14 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
 
 namespace {
 
-// The weights that decoding takes: a full matrix of either precision, or sparse ones.
-template <class Weights>
-struct Precision;
-template <class T>
-struct Precision<Array<T>> {
-  using type = T;
-};
-template <>
-struct Precision<SparseWeights> {
-  using type = float;
-};
-
-template <class T>
-const T* checked_weights(const ChainProblem& problem, const Array<T>& weights) {
-  const std::size_t wanted = problem.data().n_rows() * padded_labels<T>(problem.data().n_labels);
-  require(weights.shape(0) == wanted, "expected " + std::to_string(wanted) + " weights, got " + std::to_string(weights.shape(0)));
-  require(reinterpret_cast<std::uintptr_t>(weights.data()) % 32 == 0, "weights must be aligned to 32 bytes");
-  return weights.data();
-}
-
-const SparseWeights& checked_weights(const ChainProblem& problem, const SparseWeights& weights) {
-  const ChainData& data = problem.data();
-  const std::size_t rows = data.n_rows() - data.n_sparse;
-  require(weights.n_rows() == data.n_sparse && weights.n_labels() == data.n_labels &&
-              weights.tail().size() == rows * weights.row_size(),
-          "the weights are of other features or labels than the data");
-  return weights;
-}
-
-using Mask = std::optional<Array<std::uint8_t>>;
-
-AllowedEdges allowed_edges(const ChainProblem& problem, const Mask& transition, const Mask& start, const Mask& end) {
-  const std::size_t L = problem.data().n_labels;
-  AllowedEdges allowed;
-  const auto take = [](const Mask& mask, std::size_t size, const char* name) -> std::span<const std::uint8_t> {
-    if (!mask) return {};
-    require(mask->shape(0) == size, std::string("the mask of allowed ") + name + " has the wrong size");
-    return {mask->data(), size};
-  };
-  allowed.transition = take(transition, L * L, "transitions");
-  allowed.start = take(start, L, "starts");
-  allowed.end = take(end, L, "ends");
-  return allowed;
-}
-
 template <class Weights>
 void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
   using T = typename Precision<Weights>::type;
   cls.def(
       "predict",
       [](ChainProblem& problem, const Weights& weights, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights),
-                                      allowed_edges(problem, transition, start, end), table_bytes);
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights),
+                                      allowed_edges(problem.data(), transition, start, end), table_bytes);
         std::vector<std::int32_t> labels(std::size_t(problem.data().offsets.back()));
         std::vector<double> scores(problem.n_examples());
         {
@@ -125,7 +79,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         for (std::size_t t = 0; t < labels.shape(0); ++t) {
           require(labels.data()[t] >= 0 && std::size_t(labels.data()[t]) < problem.data().n_labels, "label code out of range");
         }
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {}, table_bytes);
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights), {}, table_bytes);
         std::vector<double> scores(problem.n_examples());
         {
           nb::gil_scoped_release release;
@@ -137,7 +91,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
   cls.def(
       "max_marginals",
       [](ChainProblem& problem, const Weights& weights, int threads, std::size_t table_bytes) {
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {}, table_bytes);
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights), {}, table_bytes);
         std::vector<double> out(std::size_t(problem.data().offsets.back()) * problem.data().n_labels);
         {
           nb::gil_scoped_release release;
@@ -150,8 +104,8 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
       "kbest",
       [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
         require(k >= 1, "k must be at least 1");
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights),
-                                      allowed_edges(problem, transition, start, end), table_bytes);
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights),
+                                      allowed_edges(problem.data(), transition, start, end), table_bytes);
         std::vector<std::vector<Labelling>> paths;
         {
           nb::gil_scoped_release release;
@@ -171,7 +125,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
       "hinge",
       [](ChainProblem& problem, const Weights& weights, int threads) {
         problem.chain<T>()->require_truth();
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {});
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights), {});
         nb::gil_scoped_release release;
         return decoder.hinge(threads);
       },
@@ -179,7 +133,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
   cls.def(
       "gather",
       [](ChainProblem& problem, const Weights& weights) {
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {});
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights), {});
         nb::gil_scoped_release release;
         return decoder.gather();
       },

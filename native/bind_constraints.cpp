@@ -1,8 +1,7 @@
 // Python bindings of chains with prior-knowledge constraints: inference, φ, features, training problems.
 #include <cmath>
 
-#include "chain_decode.hpp"
-#include "chain_problem.hpp"
+#include "bind_decoding.hpp"
 #include "constrained_chain.hpp"
 #include "interval_rows.hpp"
 #include "prediction_loop.hpp"
@@ -277,11 +276,10 @@ nb::object places(ConstrainedProblem& problem, bool auxiliary) {
   return to_numpy(std::move(at));
 }
 
-using Mask = std::optional<Array<std::uint8_t>>;
-
 // The weights of decoding: a full matrix of either precision, or sparse ones; the chain's own, without extras.
-template <class Weights, class T>
+template <class Weights>
 void bind_best(nb::class_<ConstrainedProblem, Problem>& cls) {
+  using T = typename Precision<Weights>::type;
   cls.def("best", [](ConstrainedProblem& problem, const Weights& weights, Array<double> c, double q, std::size_t width, int threads, Mask transition, Mask start, Mask end) {
     const ConstraintData& constraints = problem.constraints();
     const ChainData& data = problem.data().chain;
@@ -289,27 +287,8 @@ void bind_best(nb::class_<ConstrainedProblem, Problem>& cls) {
     for (std::size_t k = 0; k < c.shape(0); ++k) require(c.data()[k] == kInfinity || std::isfinite(c.data()[k]), "c must be finite, or plus infinity for what is hard");
     require(std::isfinite(q), "q must be finite");
     problem.set_width(width);
-    AllowedEdges allowed;
-    const auto take = [](const Mask& mask, std::size_t size) -> std::span<const std::uint8_t> {
-      if (!mask) return {};
-      require(mask->shape(0) == size, "a mask has the wrong size");
-      return {mask->data(), size};
-    };
-    allowed.transition = take(transition, data.n_labels * data.n_labels);
-    allowed.start = take(start, data.n_labels), allowed.end = take(end, data.n_labels);
     const ConstrainedChain<T>& chain = *problem.built<T>();
-    const auto decoder = [&] {
-      if constexpr (std::is_same_v<Weights, SparseWeights>) {
-        require(weights.n_rows() == data.n_sparse && weights.n_labels() == data.n_labels &&
-                weights.tail().size() == (data.n_rows() - data.n_sparse) * weights.row_size(), "the weights are of other features or labels than the data");
-        return ChainDecoder<T>(chain.chain(), weights, allowed);
-      } else {
-        require(weights.shape(0) == data.n_rows() * chain.row_size(), "expected " + std::to_string(data.n_rows() * chain.row_size()) +
-                " weights of the chain, got " + std::to_string(weights.shape(0)));
-        require(reinterpret_cast<std::uintptr_t>(weights.data()) % 32 == 0, "weights must be aligned to 32 bytes");
-        return ChainDecoder<T>(chain.chain(), weights.data(), allowed);
-      }
-    }();
+    const ChainDecoder<T> decoder(chain.chain(), checked_weights(data, weights), allowed_edges(data, transition, start, end));
     std::vector<std::int32_t> labels(problem.n_tokens());
     std::vector<double> scores(problem.n_examples()), bounds(problem.n_examples());
     for_predictions(threads, problem.n_examples(), [&](std::size_t, const auto&) {
@@ -377,9 +356,9 @@ void bind_constraints(nb::module_& m) {
            "constrained"_a, "indptr"_a, "indices"_a, "values"_a, "low"_a, "high"_a, "weight"_a);
   nb::class_<JointProblem, Problem>(m, "JointProblem", "Several problems over the same weights, as one: their examples one after the other.")
       .def(nb::init<const nb::list&>(), "problems"_a);
-  bind_best<Array<float>, float>(cls);
-  bind_best<Array<double>, double>(cls);
-  bind_best<SparseWeights, float>(cls);
+  bind_best<Array<float>>(cls);
+  bind_best<Array<double>>(cls);
+  bind_best<SparseWeights>(cls);
 }
 
 }  // namespace mm

@@ -47,9 +47,7 @@ def phi(constraint, x, y, labels):
         case Words():
             return [float(y[t] in constraint.labels) for t in range(n) if x[t] in constraint.words]
         case Changes():
-            return [
-                float(y[t] == y[t - 1]) for t in range(1, n) if not punctuation(x[t - 1])
-            ]
+            return [float(y[t] == y[t - 1]) for t in range(1, n) if not punctuation(x[t - 1])]
         case First():
             return [float(y[0] in constraint.labels)]
         case Last():
@@ -101,9 +99,7 @@ def phi(constraint, x, y, labels):
                 return [value for row in hits for value in row]
             return [row[t] for t in range(n) for row in hits]
         case TokenFunction():
-            values = [
-                [constraint.function(x, t, label) for label in labels] for t in range(n)
-            ]
+            values = [[constraint.function(x, t, label) for label in labels] for t in range(n)]
             kept = tables(values, constraint.goal)
             return [float(values[t][labels.index(y[t])]) for t in kept]
         case EdgeFunction():
@@ -152,7 +148,7 @@ def worth(phi, c, q):
     return total
 
 
-def best(score, constraints, x, labels, c, q):
+def best(score, constraints, x, labels, *, c, q):
     """Return the best value and all best labellings, by enumeration."""
     values = {}
     for y in itertools.product(labels, repeat=len(x)):

@@ -29,6 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("regularizers",),
     ("features",),  # text and Python objects -> numbers
     ("io",),  # files of sequences, containers of arrays, the atomic writer
+    ("constraints",),  # what a person knows about labellings
     ("structures",),  # output spaces
     ("solvers",),  # they write checkpoints with io.atomic
     ("io.objective",),  # what a model file says of regulariser and solver ...

@@ -104,7 +104,7 @@ class ObjectiveRoseError(MaxMarginError, RuntimeError):
 
 
 class ConstraintError(MaxMarginError, ValueError):
-    """A constraint of labellings cannot be used: of unknown labels or columns, contradictory, ..."""
+    """A constraint of labellings cannot be used: unknown labels or columns, a contradiction."""
 
 
 class CheckpointWarning(UserWarning):

@@ -76,7 +76,9 @@ def test_the_convex_step_against_enumeration(seed, features_in_model, single):
         width=10_000,
     )
     known = ConstraintSet(rules).bind(labelled, LABELS)
-    chain = chain_problem(labelled, other, np.concatenate(truth).astype(np.int32), np.full(n, C1 / n))
+    chain = chain_problem(
+        labelled, other, np.concatenate(truth).astype(np.int32), np.full(n, C1 / n)
+    )
     first = known.problem(chain, features=True) if features_in_model else chain
     gamma = bound.gamma("mean")
     joint = _native.JointProblem([first, unlabelled, gamma.problem(unlabelled, C2)])
@@ -140,7 +142,7 @@ def test_the_convex_step_against_enumeration(seed, features_in_model, single):
         part = dense[at : at + len(x)]
         a, b = bound.offsets[j : j + 2]
 
-        def value(codes, sign, x=x, part=part, j=j, a=a, b=b):
+        def value(codes, sign, *, x=x, part=part, j=j, a=a, b=b):
             phi = reference.phi_of_all(rules, [x], [labels_of(codes)], LABELS)
             score = (rows * features(part, codes)).sum() + extra(bound, j, x, codes, phi)
             return score - sign * mu / 2 * (v[a:b] @ phi) + sign * mu / 4 * (phi @ phi)

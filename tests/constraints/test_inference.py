@@ -1,4 +1,4 @@
-"""Inference with constraints against enumeration of all labellings, for every kind of constraint."""
+"""Inference with every kind of constraint against enumeration of all labellings."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def kinds(L):
         "bigrams_count": NGrams({(A, B): 0.5}, encode="count"),
         "trigrams": NGrams({(A, B, A): 0.5, (A, A, last): 0.1, (B, A, A): 0.2}),
         "fourgrams": NGrams({(A, B, A, B): 0.5}),
-        "all_bigrams": NGrams({pair: 0.5 for pair in pairs}),
+        "all_bigrams": NGrams(dict.fromkeys(pairs, 0.5)),
         "token_function": TokenFunction(token_value),
         "edge_function": EdgeFunction(edge_value),
     }
@@ -150,13 +150,16 @@ def check(task, hard=False, width=10_000):
     found = bound.best(problem, weights, c, q, width=width, chain=chain)
     offsets = bound.sample.offsets
     total = reference.phi_of_all(
-        chosen, X, [[labels[k] for k in found.codes[a:b]] for a, b in itertools.pairwise(offsets)], labels
+        chosen,
+        X,
+        [[labels[k] for k in found.codes[a:b]] for a, b in itertools.pairwise(offsets)],
+        labels,
     )
     np.testing.assert_allclose(bound.phi(found.codes), total)
     for i, x in enumerate(X):
         a, b = bound.offsets[i : i + 2]
         score = scorer(chain, weights, offsets, i)
-        top, values = reference.best(score, chosen, x, labels, c[a:b], q)
+        top, values = reference.best(score, chosen, x, labels, c=c[a:b], q=q)
         if top == -np.inf:
             assert found.scores[i] == -np.inf
             assert width < 100 or found.bounds[i] == -np.inf

@@ -110,7 +110,9 @@ class Assembly:
         """Add an automaton, with so many coordinates in each sequence."""
         n = np.broadcast_to(np.asarray(counts, np.int64), (self.sample.n_sequences,))
         where = np.repeat(np.arange(self.sample.n_sequences), n)
-        self.pieces.append(Piece(self._owner, where, "automaton", automaton={"kind": kind, **options}))
+        self.pieces.append(
+            Piece(self._owner, where, "automaton", automaton={"kind": kind, **options})
+        )
 
     def function(self, size: int) -> None:
         """Add coordinates that only a function of the whole labelling knows."""
@@ -120,7 +122,7 @@ class Assembly:
     # --- numbering -------------------------------------------------------------------------------
 
     def number(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Number all coordinates.
+        """Give all coordinates their numbers.
 
         Returns
         -------

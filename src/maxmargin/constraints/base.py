@@ -67,12 +67,12 @@ def label_tuple(labels: Any, what: str = "labels") -> tuple[Any, ...]:
     """
     if isinstance(labels, str | bytes | int) or not isinstance(labels, Iterable):
         labels = (labels,)
-    labels = tuple(labels)
-    if not labels:
+    found: tuple[Any, ...] = tuple(labels)
+    if not found:
         raise ConstraintError(f"{what} is empty; expected at least one label")
-    if len(set(labels)) != len(labels):
-        raise ConstraintError(f"{what} has a label twice: {quoted(labels)}")
-    return labels
+    if len(set(found)) != len(found):
+        raise ConstraintError(f"{what} has a label twice: {quoted(found)}")
+    return found
 
 
 def segments(y: Sequence[Any]) -> Iterator[tuple[int, int, Any]]:
@@ -170,9 +170,7 @@ class Constraint(ABC):
         targets = [np.full(len(k), self.target(n)) for n, k in enumerate(which)]
         every = np.concatenate([*which, np.empty(0, np.int64)])
         a = np.concatenate([*targets, np.empty(0)])
-        return IntervalGamma.coordinates(
-            dimension, every, low=a, high=a, weight=self.finite_weight
-        )
+        return IntervalGamma.coordinates(dimension, every, low=a, high=a, weight=self.finite_weight)
 
     @property
     def finite_weight(self) -> float:

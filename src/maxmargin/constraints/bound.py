@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from maxmargin.constraints.base import Constraint
     from maxmargin.constraints.sample import Sample
 
-__all__ = ["WIDTH", "BoundConstraints", "Inference"]
+__all__ = ["WIDTH", "BoundConstraints", "Inference", "has_feature"]
 
 #: States a token that a search keeps unless told otherwise.
 WIDTH = 1000
@@ -213,15 +213,15 @@ class BoundConstraints:
     @property
     def feature_names(self) -> list[str]:
         """The constraints that have a weight in the model as constraint features."""
-        return [c.title for c in self.constraints if _has_feature(c)]
+        return [c.title for c in self.constraints if has_feature(c)]
 
     @property
     def groups(self) -> NDArray[np.int32]:
         """The constraint feature of each coordinate, by its place in `feature_names`, or -1."""
         place, number = [], 0
         for constraint in self.constraints:
-            place.append(number if _has_feature(constraint) else -1)
-            number += _has_feature(constraint)
+            place.append(number if has_feature(constraint) else -1)
+            number += has_feature(constraint)
         return np.array([*place, -1], np.int32)[self.owner]
 
     def problem(
@@ -358,7 +358,9 @@ class BoundConstraints:
                     f"constraint {quoted(opaque[0][0].title)} needs the k best labellings; give "
                     "the chain's problem"
                 )
-            found = self._with_functions(problem, chain, weights, c, q, masks, n_jobs, found)
+            found = self._with_functions(
+                chain, weights, found, c=c, q=q, masks=masks, n_jobs=n_jobs
+            )
         if exact and not found.exact.all():
             i = int(np.argmin(found.exact))
             raise ConstraintError(
@@ -380,14 +382,14 @@ class BoundConstraints:
 
     def _with_functions(
         self,
-        problem: _native.ConstrainedProblem,
         chain: _native.ChainProblem,
         weights: Any,
+        without: Inference,
+        *,
         c: NDArray[np.float64],
         q: float,
         masks: tuple[Any, Any, Any],
         n_jobs: int,
-        without: Inference,
     ) -> Inference:
         """Choose among the k best labellings of the chain and the best without the functions."""
         k = max(constraint.candidates for constraint, _ in self._opaque())
@@ -454,7 +456,9 @@ class BoundConstraints:
         c = np.full(self.dimension, np.inf) if mode == "hard" else penalty * self.weight
         return np.where(local, c, 0.0)
 
-    def conflict(self, i: int, c: NDArray[np.float64], masks: Any = (None, None, None)) -> list[int]:
+    def conflict(
+        self, i: int, c: NDArray[np.float64], masks: Any = (None, None, None)
+    ) -> list[int]:
         """Return constraints that contradict each other on sequence ``i``: a minimal set.
 
         Parameters
@@ -492,5 +496,6 @@ class BoundConstraints:
         return kept
 
 
-def _has_feature(constraint: Constraint) -> bool:
+def has_feature(constraint: Constraint) -> bool:
+    """Whether a constraint can have a weight in the model: it is about single sequences."""
     return not constraint.of_sample and not isinstance(constraint, SequenceFunction)

@@ -6,7 +6,7 @@
 
 - ``"tokens"`` (the default): an indicator at each token. The number of occurrences is a linear
   function of it, so that Γ is the same function of the labelling; all entries of φ are binary, and
-  inference is exact by Viterbi (n-grams of three labels and more: with the labels before as states).
+  inference is exact by Viterbi (n-grams of three labels and more: with those before as states).
 - ``"count"``: φ = the number of occurrences in the sequence, as Eq. (3) is printed. ‖φ‖² is then
   quadratic in the counts, and inference needs a count as state for each g: exact for one or two of
   them, a beam search with a bound for more.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -90,7 +91,7 @@ class SampleConstraint(Constraint):
         return
 
     def assemble(self, assembly: Assembly) -> None:
-        """An indicator at each token for each gram, or one count a sequence for each."""
+        """Give an indicator at each token for each gram, or one count a sequence for each."""
         sample, n = assembly.sample, assembly.n_labels
         tokens = np.arange(sample.n_tokens)
         long = [[assembly.code(label) for label in gram] for gram, _ in self.grams]
@@ -100,7 +101,9 @@ class SampleConstraint(Constraint):
             return
         if len(long[0]) > 2:
             size = sample.lengths * len(long)
-            assembly.automaton("ngrams", size, order=len(long[0]), grams=sum(long, []))
+            assembly.automaton(
+                "ngrams", size, order=len(long[0]), grams=[*chain.from_iterable(long)]
+            )
             return
         for gram in long:
             table = np.zeros((n,) * len(gram))

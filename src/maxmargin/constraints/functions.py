@@ -95,10 +95,11 @@ class TokenFunction(_Function):
     def assemble(self, assembly: Assembly) -> None:
         """Give tables of the function's values."""
         rows = _values(
-            assembly, lambda x, t, i: [
+            assembly,
+            lambda x, t, i: [
                 self.number(f"sequence {i}, token {t}, label {label}", x, t, label)
                 for label in assembly.labels
-            ]
+            ],
         )
         tables, which = np.unique(rows, axis=0, return_inverse=True)
         for k, table in enumerate(tables):
@@ -107,7 +108,7 @@ class TokenFunction(_Function):
             assembly.at_tokens(np.flatnonzero(which.ravel() == k).astype(np.int64), table)
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """Each token is a case."""
+        """Yield each token."""
         x = sample.sequence(i)
         for t, label in enumerate(y):
             yield Case(t, t + 1, self.number(f"sequence {i}, token {t}", x, t, label) == self.goal)
@@ -134,11 +135,16 @@ class EdgeFunction(_Function):
         """Give tables of the function's values."""
         L = assembly.n_labels
         rows = _values(
-            assembly, lambda x, t, i: [
-                self.number(f"sequence {i}, token {t}, labels {p} {label}", x, t, p, label)
-                for p in assembly.labels
-                for label in assembly.labels
-            ] if t else [self.goal] * L**2
+            assembly,
+            lambda x, t, i: (
+                [
+                    self.number(f"sequence {i}, token {t}, labels {p} {label}", x, t, p, label)
+                    for p in assembly.labels
+                    for label in assembly.labels
+                ]
+                if t
+                else [self.goal] * L**2
+            ),
         )
         tables, which = np.unique(rows, axis=0, return_inverse=True)
         for k, table in enumerate(tables):
@@ -148,16 +154,14 @@ class EdgeFunction(_Function):
             assembly.at_edges(tokens, table.reshape(L, L))
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """Each pair of neighbours is a case."""
+        """Yield each pair of neighbours."""
         x = sample.sequence(i)
         for t in range(1, len(y)):
             value = self.number(f"sequence {i}, token {t}", x, t, y[t - 1], y[t])
             yield Case(t - 1, t + 1, value == self.goal)
 
 
-def _values(
-    assembly: Assembly, row: Callable[[Any, int, int], list[float]]
-) -> NDArray[np.float64]:
+def _values(assembly: Assembly, row: Callable[[Any, int, int], list[float]]) -> NDArray[np.float64]:
     sample = assembly.sample
     return np.array(
         [
@@ -223,6 +227,6 @@ class SequenceFunction(_Function):
         return value
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """Each entry of φ is a case."""
+        """Yield each entry of φ."""
         for value in self.phi(sample, i, y):
             yield Case(0, len(y), bool(value == self.goal))

@@ -219,7 +219,8 @@ class IntervalGamma:
             raise ConstraintError(f"v has the shape {v.shape}; expected ({self.dimension},)")
         terms = np.repeat(np.arange(self.n_terms), np.diff(self.indptr))
         products = self.values * v[self.indices]
-        return np.bincount(terms, weights=products, minlength=self.n_terms)
+        sums: Vector = np.bincount(terms, weights=products, minlength=self.n_terms).astype(float)
+        return sums
 
     def value(self, v: Vector) -> float:
         """Return Γ(v).
@@ -254,7 +255,9 @@ class IntervalGamma:
         z = self._functions(v)
         slope = self.weight * ((z > self.high).astype(np.float64) - (z < self.low))
         by_entry = np.repeat(slope, np.diff(self.indptr)) * self.values
-        return np.bincount(self.indices, weights=by_entry, minlength=self.dimension)
+        sums = np.bincount(self.indices, weights=by_entry, minlength=self.dimension)
+        slopes: Vector = sums.astype(np.float64)
+        return slopes
 
     @property
     def lipschitz(self) -> float:
@@ -360,7 +363,7 @@ class OwnGamma:
     lipschitz: float
 
     def __post_init__(self) -> None:
-        check_number("lipschitz", self.lipschitz, 0)
+        check_number("lipschitz", self.lipschitz, least=0)
 
     def _both(self, v: Vector) -> tuple[float, Vector]:
         value, slope = self.function(v)

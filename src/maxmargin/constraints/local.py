@@ -49,7 +49,7 @@ class Words(Constraint):
     """
 
     kind: ClassVar[str] = "words"
-    words: tuple[str, ...] = ()
+    words: Any = ()
     labels: tuple[Any, ...] = ()
     pattern: str | None = None
     is_: str | None = None
@@ -80,12 +80,12 @@ class Words(Constraint):
         return self.labels
 
     def assemble(self, assembly: Assembly) -> None:
-        """A coordinate for each matching token: 1 if its label is one of those."""
+        """Give a coordinate for each matching token: 1 if its label is one of those."""
         allowed = assembly.indicator(self.labels)
         assembly.at_tokens(whole(assembly.sample.matched(self.match)), allowed)
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """Each matching token is a case."""
+        """Yield each matching token."""
         a, b = int(sample.offsets[i]), int(sample.offsets[i + 1])
         for t in np.flatnonzero(sample.matched(self.match)[a:b]).tolist():
             yield Case(t, t + 1, y[t] in self.labels)
@@ -153,11 +153,11 @@ class Changes(Constraint):
         return may
 
     def assemble(self, assembly: Assembly) -> None:
-        """A coordinate for each edge that may not change: 1 if the labels are the same."""
+        """Give a coordinate for each edge that may not change: 1 if the labels are the same."""
         assembly.at_edges(whole(~assembly.sample.matched(self)), np.eye(assembly.n_labels))
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """Each change of label is a case."""
+        """Yield each change of label."""
         may = sample.matched(self)[int(sample.offsets[i]) : int(sample.offsets[i + 1])]
         for t in range(1, len(y)):
             if y[t] != y[t - 1]:
@@ -198,11 +198,11 @@ class First(_Ends):
     kind: ClassVar[str] = "first"
 
     def assemble(self, assembly: Assembly) -> None:
-        """A coordinate at the first token of each sequence."""
+        """Give a coordinate at the first token of each sequence."""
         assembly.at_tokens(assembly.sample.offsets[:-1], assembly.indicator(self.labels))
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """The first token is the case."""
+        """Yield the first token."""
         yield Case(0, 1, y[0] in self.labels)
 
 
@@ -221,9 +221,9 @@ class Last(_Ends):
     kind: ClassVar[str] = "last"
 
     def assemble(self, assembly: Assembly) -> None:
-        """A coordinate at the last token of each sequence."""
+        """Give a coordinate at the last token of each sequence."""
         assembly.at_tokens(assembly.sample.offsets[1:] - 1, assembly.indicator(self.labels))
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """The last token is the case."""
+        """Yield the last token."""
         yield Case(len(y) - 1, len(y), y[-1] in self.labels)

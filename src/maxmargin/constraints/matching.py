@@ -1,4 +1,4 @@
-"""Which tokens a constraint is about: listed words, a regular pattern, a class of words, a predicate.
+"""Which tokens a constraint is about: words, a regular pattern, a class of words, a predicate.
 
 A token matches if any of what is given matches its text; words are compared without regard to case
 unless ``match_case`` is set, a pattern must match the whole text.
@@ -58,7 +58,7 @@ class TokenMatch:
     [True, False]
     """
 
-    words: tuple[str, ...] = ()
+    words: Any = ()
     pattern: str | None = None
     is_: str | None = None
     predicate: Callable[[str], bool] | None = None

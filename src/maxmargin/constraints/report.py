@@ -246,9 +246,7 @@ def make_report(
     return ConstraintReport(truth, None if predicted is None else rows("predicted", predicted))
 
 
-def _row(
-    constraint: Constraint, sample: Sample, Y: list[list[Any]], examples: int
-) -> ReportRow:
+def _row(constraint: Constraint, sample: Sample, Y: list[list[Any]], examples: int) -> ReportRow:
     if isinstance(constraint, SampleConstraint):
         found = []
         for (gram, (low, high)), average in zip(

@@ -1,8 +1,8 @@
 """`Sample`: the tokens of some sequences, as constraints look at them.
 
-X may be whatever a tagger takes whose tokens have words: a `ColumnTable`, lists of words, of rows of
-columns, of feature dicts or of feature strings ("w=dogs"), data frames. A constraint asks for the
-texts of a column; how a column is found depends on X:
+X may be whatever a tagger takes whose tokens have words: a `ColumnTable`, lists of words, of rows
+of columns, of feature dicts or of feature strings ("w=dogs"), data frames. A constraint asks for
+the texts of a column; how a column is found depends on X:
 
 ======================  ======================================================================
 tokens of X             ``column``
@@ -227,7 +227,7 @@ class Sample:
                 for prefix in prefixes:
                     for cell in token:
                         if cell.startswith(f"{prefix}="):
-                            return cell[len(prefix) + 1 :]
+                            return str(cell[len(prefix) + 1 :])
                 if column is not None:
                     found = [*self.names, *(c.partition("=")[0] for c in token if "=" in c)]
                     raise ConstraintError(
@@ -236,7 +236,7 @@ class Sample:
                     )
             k = self._number(column)
             if 0 <= k < len(token):
-                return token[k]
+                return str(token[k])
             raise ConstraintError(
                 f"{where}: there is no column {k}; it has {len(token)}, numbered from 0"
             )

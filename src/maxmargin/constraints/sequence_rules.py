@@ -1,8 +1,9 @@
-"""Constraints on whole labellings: counts, segments, order, length. Exact with states beside labels.
+"""Constraints on whole labellings: counts, segments, order, length.
 
-Native automata (``native/constraint_automata.hpp``) read the labelling from the left: a count needs
-its number as state (the paper's "double" dynamic programme), fields that occur once the set of
-labels seen, an order the highest rank seen, a length the tokens of the present segment.
+Inference is exact with states beside the labels: native automata
+(``native/constraint_automata.hpp``) read the labelling from the left. A count needs its number as
+state (the paper's "double" dynamic programme), fields that occur once the set of labels seen, an
+order the highest rank seen, a length the tokens of the present segment.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class _Count(Constraint):
         return f"{words} {self.k} {self.of} of {' or '.join(map(str, self.labels))}"
 
     def assemble(self, assembly: Assembly) -> None:
-        """One coordinate a sequence: whether the count is right, or the count."""
+        """Give one coordinate a sequence: whether the count is right, or the count."""
         table = increments(assembly, self.labels, self.of).tolist()
         if self.form == "count":
             assembly.automaton("total", 1, increments=table)
@@ -111,7 +112,7 @@ class _Count(Constraint):
         return replace(self, form="satisfied")
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """The sequence is the case."""
+        """Yield the sequence."""
         if self.of == "tokens":
             n = sum(label in self.labels for label in y)
         else:
@@ -120,7 +121,9 @@ class _Count(Constraint):
         yield Case(0, len(y), low <= n <= high)
 
 
-_COUNT_DOC = """
+@dataclass(frozen=True)
+class AtLeast(_Count):
+    """A sequence has at least k of a label: every sentence has a verb.
 
     Parameters
     ----------
@@ -137,10 +140,6 @@ _COUNT_DOC = """
         As in `Constraint`.
     """
 
-
-@dataclass(frozen=True)
-class AtLeast(_Count):
-    __doc__ = "A sequence has at least k of a label: every sentence has a verb." + _COUNT_DOC
     kind: ClassVar[str] = "at_least"
 
     @property
@@ -151,7 +150,23 @@ class AtLeast(_Count):
 
 @dataclass(frozen=True)
 class AtMost(_Count):
-    __doc__ = "A sequence has at most k of a label." + _COUNT_DOC
+    """A sequence has at most k of a label.
+
+    Parameters
+    ----------
+    labels : label or list of labels
+        What is counted; several labels are counted together.
+    k : int
+        The number.
+    of : "tokens" or "segments"
+        Whether tokens or contiguous segments are counted.
+    form : "satisfied" or "count"
+        What φ is: 1 where the constraint holds, with the target 1; or the count itself, with the
+        hinge of Eq. (4) as Γ. Decoding uses the first in any case.
+    name, weight
+        As in `Constraint`.
+    """
+
     kind: ClassVar[str] = "at_most"
 
     @property
@@ -162,7 +177,23 @@ class AtMost(_Count):
 
 @dataclass(frozen=True)
 class Exactly(_Count):
-    __doc__ = "A sequence has exactly k of a label." + _COUNT_DOC
+    """A sequence has exactly k of a label.
+
+    Parameters
+    ----------
+    labels : label or list of labels
+        What is counted; several labels are counted together.
+    k : int
+        The number.
+    of : "tokens" or "segments"
+        Whether tokens or contiguous segments are counted.
+    form : "satisfied" or "count"
+        What φ is: 1 where the constraint holds, with the target 1; or the count itself, with the
+        hinge of Eq. (4) as Γ. Decoding uses the first in any case.
+    name, weight
+        As in `Constraint`.
+    """
+
     kind: ClassVar[str] = "exactly"
 
     @property
@@ -207,7 +238,7 @@ class OneSegment(Constraint):
         return self.labels or ()
 
     def assemble(self, assembly: Assembly) -> None:
-        """An automaton with the set of labels seen."""
+        """Give an automaton with the set of labels seen."""
         labels = assembly.labels if self.labels is None else self.labels
         assembly.automaton(
             "segments",
@@ -217,7 +248,7 @@ class OneSegment(Constraint):
         )
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """The sequence is the case; a violated one is shown where a label comes back."""
+        """Yield the sequence; a violated one is shown where a label comes back."""
         seen = set()
         for begin, end, label in segments(y):
             if label in seen and (self.labels is None or label in self.labels):
@@ -267,7 +298,7 @@ class Order(Constraint):
         return self.labels
 
     def assemble(self, assembly: Assembly) -> None:
-        """An automaton with the highest rank seen."""
+        """Give an automaton with the highest rank seen."""
         ranks = np.full(assembly.n_labels, -1, np.int32)
         for rank, label in enumerate(self.labels):
             ranks[assembly.code(label)] = rank
@@ -279,7 +310,7 @@ class Order(Constraint):
         )
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """The sequence is the case; a violated one is shown where a label comes too late."""
+        """Yield the sequence; a violated one is shown where a label comes too late."""
         rank = {label: k for k, label in enumerate(self.labels)}
         top = -1
         for begin, end, label in segments(y):
@@ -331,7 +362,7 @@ class MinimumLength(Constraint):
         return self.labels or ()
 
     def assemble(self, assembly: Assembly) -> None:
-        """An automaton with the tokens of the present segment."""
+        """Give an automaton with the tokens of the present segment."""
         labels = assembly.labels if self.labels is None else self.labels
         least = (assembly.indicator(labels) * self.k).astype(np.int32)
         assembly.automaton(
@@ -342,7 +373,7 @@ class MinimumLength(Constraint):
         )
 
     def cases(self, sample: Sample, i: int, y: Sequence[Any]) -> Iterator[Case]:
-        """Each segment of these labels is a case."""
+        """Yield each segment of these labels."""
         for begin, end, label in segments(y):
             if self.labels is None or label in self.labels:
                 yield Case(begin, end, end - begin >= self.k)

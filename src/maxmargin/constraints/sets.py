@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from maxmargin.constraints.base import Constraint
+from maxmargin.constraints.base import Constraint, label_tuple
 from maxmargin.constraints.bound import BoundConstraints
 from maxmargin.constraints.report import ConstraintReport, make_report
 from maxmargin.constraints.sample import Sample, suggestion
-from maxmargin.errors import ConstraintError
+from maxmargin.constraints.toml_file import format_constraints, parse_constraints, read_text
+from maxmargin.errors import ConstraintError, FileFormatError
 from maxmargin.printable import quoted
+
+if TYPE_CHECKING:
+    from maxmargin.constraints.toml_lines import Lines
 
 __all__ = ["ConstraintSet"]
 
@@ -24,6 +28,9 @@ class ConstraintSet:
         The constraints. Names must differ; constraints without a name are called by what they say.
     columns : sequence of str
         Names of the columns of X, for constraints that name one; only if X has rows.
+    labels : sequence
+        All labels that there are, also those that a few labelled sequences may lack; constraints
+        then name no others, and a tagger that is given no labels takes these. Empty: not said.
 
     Examples
     --------
@@ -34,13 +41,20 @@ class ConstraintSet:
     [('first label is A', 1, 1), ('labels change only after punctuation', 1, 2), ('in -> B', 1, 1)]
     """
 
-    def __init__(self, constraints: Iterable[Constraint], columns: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        constraints: Iterable[Constraint],
+        columns: Sequence[str] = (),
+        labels: Sequence[Any] = (),
+    ) -> None:
         if isinstance(constraints, Constraint):
             constraints = [constraints]
         self.constraints = tuple(constraints)
+        self._lines: Lines | None = None  # of the file that they came from
         if isinstance(columns, str):
             raise ConstraintError(f"columns is {quoted(columns)}; expected a list of names")
         self.columns = tuple(columns)
+        self.labels = label_tuple(labels) if len(labels) else ()
         titles = set()
         for constraint in self.constraints:
             if not isinstance(constraint, Constraint):
@@ -53,6 +67,8 @@ class ConstraintSet:
                     f"two constraints are called {quoted(constraint.title)}; give them names"
                 )
             titles.add(constraint.title)
+        if self.labels:
+            self.check_labels(self.labels)
 
     def __iter__(self) -> Iterator[Constraint]:
         return iter(self.constraints)
@@ -63,10 +79,13 @@ class ConstraintSet:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ConstraintSet):
             return NotImplemented
-        return self.constraints == other.constraints and self.columns == other.columns
+        return self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.constraints, self.columns))
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.constraints, self.columns, self.labels
 
     def __repr__(self) -> str:
         return f"ConstraintSet([{', '.join(map(repr, self.constraints))}])"
@@ -100,9 +119,7 @@ class ConstraintSet:
             If it is no TOML, a key is misspelt, or a value is not as it must be; the message names
             line and key.
         """
-        from maxmargin.constraints.toml_file import read_constraints
-
-        return read_constraints(path)
+        return cls.from_toml_text(*read_text(path))
 
     @classmethod
     def from_toml_text(cls, text: str, source: str = "the constraints") -> ConstraintSet:
@@ -120,9 +137,16 @@ class ConstraintSet:
         ConstraintSet
             The set.
         """
-        from maxmargin.constraints.toml_file import parse_constraints
-
-        return parse_constraints(text, source)
+        file = parse_constraints(text, source)
+        constraints = cls(file.constraints, file.columns)
+        constraints._lines = file.lines
+        if file.labels:
+            constraints.labels = tuple(file.labels)
+            try:
+                constraints.check_labels(file.labels)
+            except ConstraintError as error:  # it names the line
+                raise FileFormatError(str(error)) from None
+        return constraints
 
     def to_toml(self) -> str:
         """Return the set as the text of a TOML file, which `from_toml` reads.
@@ -137,9 +161,7 @@ class ConstraintSet:
         ConstraintError
             If a constraint has a function, which a file cannot hold.
         """
-        from maxmargin.constraints.toml_file import format_constraints
-
-        return format_constraints(self)
+        return format_constraints(self.constraints, self.columns, self.labels)
 
     # --- use -------------------------------------------------------------------------------------
 
@@ -181,8 +203,9 @@ class ConstraintSet:
             For example ``rules.toml, line 7, constraint 'pages'``.
         """
         title = f"constraint {quoted(constraint.title)}"
-        lines = getattr(self, "_lines", None)
-        return title if lines is None else f"{lines.place(self, constraint, value)}, {title}"
+        if self._lines is None:
+            return title
+        return f"{self._lines.place(constraint.title, value)}, {title}"
 
     def bind(self, X: Any, labels: Sequence[Any]) -> BoundConstraints:
         """Return the constraints on given sequences: φ, Γ and inference.
@@ -219,9 +242,8 @@ class ConstraintSet:
             Without those on the sample; counts are in their binary form.
         """
         kept = [d for c in self.constraints if (d := c.decoding()) is not None]
-        out = ConstraintSet(kept, self.columns)
-        if hasattr(self, "_lines"):
-            out._lines = self._lines
+        out = ConstraintSet(kept, self.columns, self.labels)
+        out._lines = self._lines
         return out
 
     def report(

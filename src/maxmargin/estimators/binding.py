@@ -15,6 +15,7 @@ from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import GaussianPrior, Regularizer
 from maxmargin.structures.adapter import PythonProblem, paired_examples
 from maxmargin.structures.base import Structure
+from maxmargin.structures.chain import Chain
 from maxmargin.structures.duck import structure_name
 from maxmargin.structures.native import NativeStructure, PreparedProblem
 from maxmargin.structures.transformed import Transformed
@@ -85,7 +86,8 @@ def bind(
     size: int = prepared.parts.get("n_weights") or structure.n_features or 0
     layout = StructureLayout(structure, size, dtype)
     if not (isinstance(regularizer, GaussianPrior) and regularizer.full):
-        return BoundProblem(prepared, dtype, regularizer.bound(layout), _as_they_are)
+        own = structure.own_weights if isinstance(structure, Chain) else _as_they_are
+        return BoundProblem(prepared, dtype, regularizer.bound(layout), own)
     if any(value is not None for value in fit_params.values()):
         raise NotCompatibleError(
             f"{' and '.join(fit_params)} are not done with a matrix as the precision of a prior; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.constraints import ConstraintSet, Inference
 from maxmargin.errors import NotCompatibleError
 from maxmargin.estimators.priors import described_prior, prior_of
 from maxmargin.estimators.structural import StructuralEstimator
@@ -19,10 +21,16 @@ from maxmargin.io.objective import OBJECTIVE, PRIOR, NotStored
 from maxmargin.regularizers import L2, make_regularizer
 from maxmargin.solvers.history import History
 from maxmargin.structures.chain import Chain
+from maxmargin.structures.chain_constraints import ChainConstraints
 from maxmargin.structures.chain_layout import ChainWeights
 from maxmargin.structures.kernels import KernelWeights
 
 __all__ = ["SequenceTagger"]
+
+#: Parameters that a model file keeps beside the others: with the constraints themselves.
+CONSTRAINT_PARAMS = (
+    *("constraints", "decode", "penalty", "constraint_features", "infeasible", "beam"),
+)
 
 
 class SequenceTagger(StructuralEstimator):
@@ -85,6 +93,21 @@ class SequenceTagger(StructuralEstimator):
     prior_precision : float
         How strongly the weights that the prior has are held at its values: p in ½ p (w - w_prior)².
         Other weights are held at zero by a precision of 1. Infinity: they do not move.
+    constraints : ConstraintSet, path or None
+        Prior knowledge about labellings, or a TOML file with it; see ``docs/constraints.md``.
+    decode : {"off", "soft", "hard"}
+        Whether predictions ignore violated constraints, pay ``penalty`` times their weights, or
+        have none. May be changed after ``fit``, as ``constraints`` may.
+    penalty : float
+        What a violation of weight 1 costs in soft decoding, in units of the scores.
+    constraint_features : bool
+        Whether the model has a weight for each constraint, learned with the others and used in
+        every prediction.
+    infeasible : {"error", "relax"}
+        What happens to a sequence of which no labelling satisfies what is hard: an error that names
+        the constraints, or the best of the labellings with the fewest violations.
+    beam : int
+        States a token that decoding keeps where constraints need states beside the labels.
     solver, regularizer, gap, max_passes, time_limit
         As in `StructuralSVM`.
     dtype, n_jobs, warm_start, verbose, random_state, callbacks, checkpoint, resume
@@ -145,6 +168,12 @@ class SequenceTagger(StructuralEstimator):
         cache_mb: float = 200,
         prior: Any = None,
         prior_precision: float = 1.0,
+        constraints: Any = None,
+        decode: str = "off",
+        penalty: float = 1.0,
+        constraint_features: bool = False,
+        infeasible: str = "error",
+        beam: int = 1000,
         solver: Any = "sdm",
         regularizer: Any = None,
         gap: float = 0.01,
@@ -189,6 +218,12 @@ class SequenceTagger(StructuralEstimator):
         self.cache_mb = cache_mb
         self.prior = prior
         self.prior_precision = prior_precision
+        self.constraints = constraints
+        self.decode = decode
+        self.penalty = penalty
+        self.constraint_features = constraint_features
+        self.infeasible = infeasible
+        self.beam = beam
 
     def _new_structure(self) -> Chain:
         encoder = encoder_of(
@@ -197,9 +232,13 @@ class SequenceTagger(StructuralEstimator):
             hash_bits=self.hash_bits,
             threads=threads_of(self.n_jobs),
         )
+        rules = self._rules(features=self.constraint_features, reread=True)
+        labels = self.labels
+        if labels is None and rules is not None and rules.rules.labels:
+            labels = list(rules.rules.labels)  # few labelled sequences may not have them all
         return Chain(
             loss=self.loss,
-            labels=self.labels,
+            labels=labels,
             allowed=self.allowed,
             encoder=encoder,
             kernel=self.kernel,
@@ -208,7 +247,48 @@ class SequenceTagger(StructuralEstimator):
             coef0=self.coef0,
             cache_mb=self.cache_mb,
             prior=prior_of(self.prior, self.prior_precision),
+            constraints=rules,
         )
+
+    def _rules(
+        self, features: bool, weights: Any = None, *, reread: bool = False
+    ) -> ChainConstraints | None:
+        """Return the constraints as the parameters have them; a file is read once a fit."""
+        if self.constraints is None:
+            if self.decode != "off" or features:
+                raise ValueError(
+                    f"decode={self.decode!r} with constraint_features={features} needs "
+                    "constraints; expected a ConstraintSet"
+                )
+            return None
+        rules, source = self.constraints, None
+        if isinstance(rules, str | os.PathLike):
+            source = os.fspath(rules)
+            known = getattr(getattr(self, "structure_", None), "constraints", None)
+            if known is not None and known.source == source and not reread:
+                rules = known.rules
+            else:
+                rules = ConstraintSet.from_toml(rules)
+        return ChainConstraints(
+            rules, self.decode, self.penalty, features, self.infeasible, self.beam, weights, source
+        )
+
+    def _decoder(self) -> Chain:
+        """Return the chain, decoding as the parameters say now."""
+        check_is_fitted(self, "weights_")
+        chain = self.structure_
+        trained = chain.constraints
+        features = trained is not None and trained.features
+        rules = self._rules(features, None if trained is None else trained.weights)
+        if features and (rules is None or trained is None or rules.rules != trained.rules):
+            raise NotCompatibleError(
+                "the model has weights of the constraints that it was trained with; others, or "
+                "none, need another fit"
+            )
+        if rules is not None:
+            rules.rules.check_labels(chain.labels_)
+        chain.constraints = rules
+        return chain
 
     def _regularizer(self, structure: Any) -> Any:
         if structure.prior is None:
@@ -377,7 +457,8 @@ class SequenceTagger(StructuralEstimator):
             "stop_reason": self.stop_reason_,
         }
         params = self.get_params(deep=False)
-        del params["prior"]  # the file does not hold the model that this one was adapted from
+        # The file does not hold the model that this one was adapted from; constraints are apart.
+        params = {k: v for k, v in params.items() if k not in ("prior", *CONSTRAINT_PARAMS)}
         # What was minimised, not what the parameters have been set to since.
         trained = getattr(self, "_trained", None)
         if trained is None and not getattr(self, "_objective_unknown", False):
@@ -390,7 +471,7 @@ class SequenceTagger(StructuralEstimator):
         # What the file said from which this model came; a new fit forgets it.
         meta |= getattr(self, "_file_meta", {})
         objective = None if trained is None else trained.copy
-        model = TaggerModel(self.structure_, self.weights_, meta, objective)
+        model = TaggerModel(self._decoder(), self.weights_, meta, objective)
         return kind_named(KIND).save(path, model)
 
     @classmethod
@@ -427,12 +508,22 @@ class SequenceTagger(StructuralEstimator):
 
         model = load_tagger(path, template, mmap=mmap)
         meta = model.meta
-        known = cls().get_params(deep=False).keys() - {*NOT_KEPT, "prior"}
+        known = cls().get_params(deep=False).keys() - {*NOT_KEPT, "prior", *CONSTRAINT_PARAMS}
         params = {k: v for k, v in meta.get("params", {}).items() if k in known}
         if model.objective is not None:
             params |= model.objective()
         encoder = model.chain.encoder
         params["template"] = getattr(encoder, "template", getattr(encoder, "function", None))
+        rules = model.chain.constraints
+        if rules is not None:
+            params |= {
+                "constraints": rules.rules,
+                "decode": rules.decode,
+                "penalty": rules.penalty,
+                "constraint_features": rules.features,
+                "infeasible": rules.infeasible,
+                "beam": rules.width,
+            }
         tagger = cls(**params)
         if model.objective is None:
             tagger._objective_unknown = True
@@ -467,7 +558,25 @@ class SequenceTagger(StructuralEstimator):
             Labels as they were in y (numpy scalars as Python ones).
         """
         threads = self._threads()
-        return self.structure_.predict(X, self.weights_, threads)
+        return self._decoder().predict(X, self.weights_, threads)
+
+    def infer(self, X: Any) -> Inference:
+        """Return the best labels under the constraints, with their scores and upper bounds.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The inputs; unknown features are ignored.
+
+        Returns
+        -------
+        Inference
+            ``codes`` are places in ``structure_.labels_``; ``exact`` tells where the labelling is
+            known to be the best. See ``docs/constraints.md``.
+        """
+        threads = self._threads()
+        chain = self._decoder()
+        return chain.infer(chain.encoder.transform(X), self.weights_, threads, inputs=X)
 
     def predict_kbest(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
@@ -485,7 +594,7 @@ class SequenceTagger(StructuralEstimator):
             For every sequence its labellings, best first; fewer where fewer exist.
         """
         threads = self._threads()
-        return self.structure_.kbest(X, self.weights_, k, threads)
+        return self._decoder().kbest(X, self.weights_, k, threads)
 
     def decision_function(self, X: Any) -> list[NDArray[np.float64]]:
         """Return, for each token and label, the score of the best labelling with that label there.
@@ -502,7 +611,7 @@ class SequenceTagger(StructuralEstimator):
             ``classes_``. The difference of two columns tells how much the model prefers a label.
         """
         threads = self._threads()
-        found = self.structure_.max_marginals(X, self.weights_, threads)
+        found = self._decoder().max_marginals(X, self.weights_, threads)
         return [scores[:, self.structure_.class_columns_] for scores in found]
 
     def score_labellings(self, X: Any, y: Any) -> NDArray[np.float64]:
@@ -521,7 +630,7 @@ class SequenceTagger(StructuralEstimator):
             The scores; only scores of the same sequence can be compared.
         """
         threads = self._threads()
-        return self.structure_.score_labellings(X, y, self.weights_, threads)
+        return self._decoder().score_labellings(X, y, self.weights_, threads)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the share of tokens that are labelled right.

@@ -94,7 +94,7 @@ class TaggerKind(ModelKind):
     ) -> NDArray[np.int32]:
         """Predict the label of each token."""
         batch = _encoded(model, data, threads)
-        return model.chain.predict_encoded(batch, model.weights, threads)
+        return model.chain.predict_encoded(batch, model.weights, threads, inputs=data)
 
     def margins(
         self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1
@@ -102,7 +102,7 @@ class TaggerKind(ModelKind):
         """Predict labels, with how much each beats the best labelling that has another one."""
         chain = model.chain
         batch = _encoded(model, data, threads)
-        codes = chain.predict_encoded(batch, model.weights, threads)
+        codes = chain.predict_encoded(batch, model.weights, threads, inputs=data)
         scores = chain.max_marginals_batch(batch, model.weights, threads)
         tokens = np.arange(len(codes))
         chosen = scores[tokens, codes]

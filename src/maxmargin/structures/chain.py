@@ -24,6 +24,7 @@ from maxmargin.errors import NotCompatibleError
 from maxmargin.features import EncodedBatch, FeatureEncoder, check_lengths, encode_labels
 from maxmargin.features.scaling import warn_if_badly_scaled
 from maxmargin.printable import quoted
+from maxmargin.structures.chain_constraints import ChainConstraints
 from maxmargin.structures.chain_decoding import ChainDecoding, Labelling, Weights
 from maxmargin.structures.chain_layout import ALIGNMENT, ChainLayout, ChainWeights, Floats
 from maxmargin.structures.chain_learning import EdgeMask, Encoder, learn_features, learn_labels
@@ -76,6 +77,8 @@ class Chain(ChainDecoding):
         Parameters of the kernel, as in `Kernel`; a `Kernel` brings its own.
     prior : ChainPrior or None
         A trained chain whose features and labels this one gets, besides those of its data.
+    constraints : ChainConstraints or None
+        Prior knowledge that predictions, and with constraint features training, take into account.
 
     Attributes
     ----------
@@ -126,6 +129,7 @@ class Chain(ChainDecoding):
         coef0: float = 1.0,
         cache_mb: float = 200,
         prior: ChainPrior | None = None,
+        constraints: ChainConstraints | None = None,
     ) -> None:
         self.loss_spec = loss
         self.labels = labels
@@ -134,6 +138,7 @@ class Chain(ChainDecoding):
         self.kernel = kernel
         self.degree, self.gamma, self.coef0, self.cache_mb = degree, gamma, coef0, cache_mb
         self.prior = prior
+        self.constraints = constraints
         self._kernel: Kernel | None = None  # its parameters as numbers, once prepared
         self._n_kernel_tokens = 0
         self.classes_: list[Any] = []
@@ -194,9 +199,11 @@ class Chain(ChainDecoding):
         """
         batch, codes = self.learn(X, Y, dtype)
         parts = self._parts(batch, codes, token_weight, sample_weight)
-        problem = self._problem(batch, parts)
+        problem = self._constrained(self._problem(batch, parts), X)
         features = self.encoder.identity()
         parts |= {"features": features, "labels_": self.labels_, "kernel": _identity(self._kernel)}
+        if self.constraints is not None:
+            parts |= {"constraints": repr(self.constraints.rules)}
         return PreparedProblem(problem, parts)
 
     def make_problem(
@@ -229,7 +236,39 @@ class Chain(ChainDecoding):
         check_lengths(X, Y)
         batch = self._encoded(X)
         codes, _ = encode_labels(Y, self._codes)
-        return self._problem(batch, self._parts(batch, codes, token_weight, sample_weight))
+        parts = self._parts(batch, codes, token_weight, sample_weight)
+        return self._constrained(self._problem(batch, parts), X)
+
+    def _constrained(self, problem: _native.Problem, X: Any) -> _native.Problem:
+        """Return the problem with constraint features, if there shall be some."""
+        if self.constraints is None:
+            return problem
+        self.constraints.rules.check_labels(self.labels_)
+        if not self.constraints.features:
+            return problem
+        if not isinstance(problem, _native.ChainProblem):
+            raise NotCompatibleError(
+                'constraint features have weights, and a kernel has none; use kernel="linear"'
+            )
+        return self.constraints.problem(problem, X, self.labels_)
+
+    def own_weights(self, weights: Any) -> Any:
+        """Return the weights of the chain out of those that were trained.
+
+        Parameters
+        ----------
+        weights : array or KernelWeights
+            With those of the constraint features behind them, if there are some; these are kept in
+            ``constraints``.
+
+        Returns
+        -------
+        array or KernelWeights
+            What predictions take.
+        """
+        if self.constraints is None or not self.constraints.features:
+            return weights
+        return self.constraints.split(weights, self.layout)
 
     def encoded_problem(
         self,

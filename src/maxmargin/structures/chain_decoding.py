@@ -15,9 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _native
+from maxmargin.constraints.bound import Inference
+from maxmargin.errors import NotCompatibleError
 from maxmargin.features import EncodedBatch, LabelCodes, check_lengths, encode_labels
 from maxmargin.features.labels import label_list
 from maxmargin.structures.base import Structure
+from maxmargin.structures.chain_constraints import ChainConstraints
 from maxmargin.structures.chain_layout import Floats
 from maxmargin.structures.chain_learning import EdgeMask
 from maxmargin.structures.kernels import KernelWeights
@@ -40,6 +43,7 @@ class ChainDecoding(Structure):
     labels_: list[Any]
     _codes: dict[Any, int]  # the places of labels in labels_
     _mask: EdgeMask | None
+    constraints: ChainConstraints | None = None
 
     @property
     def n_labels(self) -> int:
@@ -78,10 +82,11 @@ class ChainDecoding(Structure):
             One list a sequence.
         """
         batch = self._encoded(X)
-        return _split(self._decoded(self.predict_encoded(batch, weights, n_jobs)), batch.offsets)
+        codes = self.predict_encoded(batch, weights, n_jobs, inputs=X)
+        return _split(self._decoded(codes), batch.offsets)
 
     def predict_encoded(
-        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1
+        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1, *, inputs: Any = None
     ) -> NDArray[np.int32]:
         """Return the codes of the best labelling of every encoded sequence, within ``allowed``.
 
@@ -93,6 +98,8 @@ class ChainDecoding(Structure):
             The native weights.
         n_jobs : int
             Number of threads.
+        inputs : list of sequences, ColumnTable or Items, optional
+            The same sequences with their words; needed if there are constraints.
 
         Returns
         -------
@@ -100,9 +107,38 @@ class ChainDecoding(Structure):
             Places in ``labels_``.
         """
         self._require_prepared()
+        if self.constraints is not None and self.constraints.active:
+            return self.infer(batch, weights, n_jobs, inputs=inputs).codes
         problem, native = self._decodable(batch, weights)
         codes, _ = problem.predict(native, n_jobs, *self._masks())
         return codes
+
+    def infer(
+        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1, *, inputs: Any
+    ) -> Inference:
+        """Return the best labelling under the constraints, with its score and an upper bound.
+
+        Parameters
+        ----------
+        batch, weights, n_jobs, inputs
+            As for `predict_encoded`.
+
+        Returns
+        -------
+        Inference
+            Labels as places in ``labels_``.
+        """
+        self._require_prepared()
+        if self.constraints is None:
+            raise NotCompatibleError("this Chain has no constraints")
+        if inputs is None:
+            raise NotCompatibleError(
+                "constraints look at the words of the sequences, and these were given as numbers "
+                "only; predict from the words"
+            )
+        problem, native = self._decodable(batch, weights)
+        bound = self.constraints.bind(inputs, self.labels_)
+        return self.constraints.infer(problem, bound, native, self._masks(), n_jobs)
 
     def kbest(
         self, X: Any, weights: Weights, k: int, n_jobs: int = 1
@@ -157,6 +193,7 @@ class ChainDecoding(Structure):
         if k < 1:
             raise ValueError(f"k is {k}; expected at least 1")
         self._require_prepared()
+        self._refuse_constraints("the k best labellings")
         problem, native = self._decodable(batch, weights)
         return problem.kbest(native, k, n_jobs, *self._masks())
 
@@ -185,7 +222,10 @@ class ChainDecoding(Structure):
         check_lengths(X, Y)
         codes, _ = encode_labels(Y, self._codes)
         problem, native = self._decodable(self._encoded(X), weights)
-        return problem.score(native, codes, n_jobs)
+        scores = problem.score(native, codes, n_jobs)
+        if self.constraints is not None and self.constraints.features:
+            scores += self.constraints.worth(self.constraints.bind(X, self.labels_), codes)
+        return scores
 
     def score_outputs(
         self, X: Any, Y: Any, weights: Weights, n_jobs: int = 1
@@ -245,6 +285,7 @@ class ChainDecoding(Structure):
             all labellings, whatever ``allowed`` says; columns in the order of ``labels_``.
         """
         self._require_prepared()
+        self._refuse_constraints("max-marginals")
         problem, native = self._decodable(batch, weights)
         return problem.max_marginals(native, n_jobs).reshape(-1, self.n_labels)
 
@@ -267,6 +308,13 @@ class ChainDecoding(Structure):
             return np.array([get(name, -1) for name in Y.names], dtype=np.int32)[Y.codes]
         labels = itertools.chain.from_iterable(map(label_list, Y))
         return np.fromiter((get(label, -1) for label in labels), dtype=np.int32)
+
+    def _refuse_constraints(self, what: str) -> None:
+        if self.constraints is not None and self.constraints.active:
+            raise NotCompatibleError(
+                f"{what} are those of the chain alone, and this model decodes with constraints; "
+                'use predict, or decode="off" without constraint features'
+            )
 
     def _masks(self) -> tuple[Any, Any, Any]:
         return (None, None, None) if self._mask is None else self._mask

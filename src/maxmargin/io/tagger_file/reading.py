@@ -10,6 +10,7 @@ from maxmargin.io.container import read_container
 from maxmargin.io.inconsistent import naming_file
 from maxmargin.io.meta_checks import check_meta
 from maxmargin.io.objective import LOSS_COSTS, restore_objective
+from maxmargin.io.tagger_file.constraints import restore_constraints
 from maxmargin.io.tagger_file.encoders import FunctionNeededError, read_encoder
 from maxmargin.io.tagger_file.model import KIND, LABEL_TYPES, MASKS, TaggerModel
 from maxmargin.io.tagger_file.sizes import read_sizes
@@ -76,6 +77,7 @@ def _restored(container: Container, function: Callable[[Any], Any] | None) -> Ta
     encoder.double = getattr(weights, "dtype", None) == np.float64
     mask = _read_mask(arrays, L)
     chain = Chain.restore(encoder, classes, np.array(columns, dtype=np.intp), mask)
+    chain.constraints = restore_constraints(meta, arrays)
     if "objective" not in meta:
         return TaggerModel(chain, weights, meta)
     path = container.path

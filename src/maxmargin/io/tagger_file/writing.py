@@ -10,6 +10,7 @@ from maxmargin.errors import NotCompatibleError
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.container import write_container
 from maxmargin.io.objective import describe_objective
+from maxmargin.io.tagger_file.constraints import describe_constraints
 from maxmargin.io.tagger_file.encoders import describe_encoder
 from maxmargin.io.tagger_file.model import KIND, LABEL_TYPES, MASKS
 from maxmargin.io.tagger_file.names import line_arrays, name_arrays
@@ -113,4 +114,7 @@ def save_tagger(
         "encoder": {**describe_encoder(encoder), "n_sparse": len(kept), "n_pair": len(pairs)},
         "dtype": matrix.dtype.name,
     }
+    if chain.constraints is not None:
+        description["constraints"], more = describe_constraints(chain.constraints)
+        arrays |= more
     return write_container(path, KIND, description, arrays)
