@@ -12,11 +12,11 @@ unlabelled ones (C₂/m, oracle (14)), and those terms of Γ that are not part o
 
 **v through the link.** Ω of the engine is ½‖w‖² plus, for each coordinate of v,
 C₂μ/(2m) v_k² + C₂ ω_k dist(v_k, a_k) where Γ has such a term (section 5.1, Eq. (4), section 4).
-With s = m/(C₂μ) and v_k = a_k + z this is z²/(2s) + C₂ ω_k |z| + (a_k/s) z + a_k²/(2s): a link with
-the offset a_k, the thresholds ∓C₂ ω_k and the scale s, a linear term, and a constant. So these
-terms need no multipliers at all. Terms of several coordinates (averages over the sample) and those
-with two ends are blocks. v is kept in units of √s, which makes the scale 1 for all weights: the
-engine's model of a step is then exact where the link is not flat.
+With s = m/(C₂μ) and v_k = a_k + z_k this is z²/(2s) + C₂ ω_k |z| + (a_k/s) z + a_k²/(2s): a link
+with the thresholds ∓C₂ ω_k and the scale s, a linear term, and a constant. So these terms need no
+multipliers at all. Terms of several coordinates (averages over the sample) and those with two ends
+are blocks. The weights are z/√s: the scale is then 1 for all weights, and the engine's model of a
+step is exact where the link is not flat. What (14) and (15) have of a_k·φ_k is a loss.
 
 **v that is known.** With ψ_k the mean of φ_k over what the two maxima choose, v_k minimises
 (μ/2m)(v_k - ψ_k)² + ω_k dist(v_k, a_k) (take (13) at the optimum of its maxima): v_k = a_k if
@@ -24,11 +24,16 @@ engine's model of a step is then exact where the link is not flat.
 known beforehand; of a binary φ with the target 1 it says μ ≤ m ω (Γ as a sum over sequences) or
 μ ≤ ω (as a mean). Such coordinates have no weight v_k: their term is a loss, (μ/4)(φ_k - a_k)²
 but for a constant.
+
+**Weights of constraints.** Where v_k is known, its weight in Γ makes no difference any more. So the
+weight ω of a constraint with a binary φ multiplies its quadratic terms too: (μ/2) ω_k (φ_k - v_k)²
+in the place of (7), which is (7) with φ_k, v_k and a_k in units of 1/√ω_k. What is known stays
+known: (μ/m) ω |ψ_k - a_k| ≤ ω.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -219,8 +224,12 @@ class Transduction:
         self.free: NDArray[np.int32] = np.where(self.known, -1, np.cumsum(~self.known) - 1).astype(np.int32)
         self.n_free = int(np.count_nonzero(~self.known))
         self._kinks = kinks
-        # Of coordinates whose v is known, the term -(μ/2) a φ of (14) is a loss.
-        self._b = np.where(self.known, -(mu / 2) * self.target, 0.0)
+        binary = self.known & (low == 0) & (high == 1)
+        self.omega: Vector = np.where(binary & np.isfinite(bound.weight), bound.weight, 1.0)
+        # Of coordinates whose v is known, (μ/4) ω φ² - (μ/2) ω a φ of (14) is a loss, of which the
+        # native problem adds (μ/4) φ² by itself; φ² = φ where ω is not 1.
+        b = (mu / 4) * (self.omega - 1) - (mu / 2) * self.omega * self.target
+        self._b = b  # ω is 1 where v is free
         auxiliary = self.n_free > 0
         encoded = data.chain.encoded_problem(
             data.unlabelled, data.reference, None, np.full(m, C2 / m)
@@ -234,11 +243,11 @@ class Transduction:
             kappa=-(mu / 2) * self.unit,
             tau=mu / 4,
             free=self.free if auxiliary and self.n_free < D else None,
-            b=self._b if self.known.any() else None,
+            b=self._b,
         )
         labelled = data.labelled_problem(C1 / max(data.n_labelled, 1), width)
         members = [self.unlabelled] if labelled is None else [labelled, self.unlabelled]
-        terms = kinks.rest(self.free, self.unit, C2)
+        terms = kinks.rest(self.free, self.unit, C2, self.target)
         if terms is not None:
             members.append(_native.IntervalProblem(self.unlabelled, *terms))
         self.problem = _native.JointProblem(members)
@@ -259,14 +268,18 @@ class Transduction:
         places = self.unlabelled.auxiliary_places(single)
         size, kinks = self.n_weights(single), self._kinks
         free = ~self.known
-        arrays = {name: np.zeros(size) for name in ("lower", "upper", "offset")}
-        # v = unit · v': thresholds are per unit of v'.
+        arrays = {name: np.zeros(size) for name in ("lower", "upper")}
+        # z = unit times the weight: thresholds are per unit of the weight.
         arrays["lower"][places] = -(self.C2 * self.unit) * kinks.below[free]
         arrays["upper"][places] = (self.C2 * self.unit) * kinks.above[free]
-        arrays["offset"][places] = self.target[free] / self.unit
         return Link(**arrays)
 
-    def start(self, chain_weights: NDArray[Any], group_weights: Vector | None = None) -> NDArray[Any]:
+    def start(
+        self,
+        chain_weights: NDArray[Any],
+        group_weights: Vector | None = None,
+        v: Vector | None = None,
+    ) -> NDArray[Any]:
         """Return weights to begin with: those of a supervised model, and v at its target.
 
         Parameters
@@ -275,6 +288,8 @@ class Transduction:
             Native weights of the chain.
         group_weights : array or None
             Those of the constraint features.
+        v : array of shape (dimension,) or None
+            Other values of v.
 
         Returns
         -------
@@ -288,8 +303,10 @@ class Transduction:
         if self.data.features and group_weights is not None:
             weights[self.unlabelled.group_places(single)] = group_weights
         if self.n_free:
-            target = np.where(self._kinks.own, self.target, self.data.bound.target)[~self.known]
-            weights[self.unlabelled.auxiliary_places(single)] = target / self.unit
+            if v is None:
+                v = np.where(self._kinks.own, self.target, self.data.bound.target)
+            places = self.unlabelled.auxiliary_places(single)
+            weights[places] = (v - self.target)[~self.known] / self.unit
         return weights
 
     def split(self, weights: NDArray[Any]) -> tuple[NDArray[Any], Vector, Vector]:
@@ -317,7 +334,7 @@ class Transduction:
         v = self.target.copy()
         if self.n_free:
             places = self.unlabelled.auxiliary_places(single)
-            v[~self.known] = self.unit * weights[places].astype(np.float64)
+            v[~self.known] += self.unit * weights[places].astype(np.float64)
         return chain, groups, v
 
     # --- inference -------------------------------------------------------------------------------
@@ -340,7 +357,7 @@ class Transduction:
             Labels, scores and bounds.
         """
         chain, groups, v = self.split(weights)
-        c = sign * (self.mu / 2) * v
+        c = sign * ((self.mu / 2) * (v - self.target) - self._b)
         if self.data.features:
             c = c + np.append(groups, 0.0)[self.data.bound.groups]
         return self.data.bound.best(
@@ -364,12 +381,12 @@ class Transduction:
         if self.n_free:
             places = self.unlabelled.auxiliary_places(single)
             term[places] -= self.target[~self.known] / self.unit
-        # -(μ/4)‖φ‖² + (μ/2) a·φ where a is known: minus the losses of (14).
-        constant = self.C2 / m * (-self._losses(codes) - self._reference_loss)
+        # -(μ/4)‖φ‖² + (μ/2) a·φ: minus the losses of (14).
+        constant = self.C2 / m * (-self._losses(codes) - self._reference_loss) - self.offset
         return Imputed(codes, term, constant)
 
     def _losses(self, codes: NDArray[np.int32]) -> float:
-        """Return Σ_j (μ/4)‖φ_j‖² - (μ/2) a·φ_j over the coordinates whose v is known."""
+        """Return Σ_j (μ/4) ‖φ_j‖² - (μ/2) a·φ_j, with ω, by which the loss of (14) is known."""
         phi = self.data.bound.phi(codes)
         return float(self.mu / 4 * (phi @ phi) + self._b @ phi)
 
@@ -377,13 +394,11 @@ class Transduction:
 
     @property
     def offset(self) -> float:
-        """What (13) has beyond the objective that the engine and its concave part add up to.
+        """What (13) has beyond the parts that depend on w and v.
 
-        C₂μ/(2m) a² of each known v_k, and of each free one -C₂μ/(2m) a²: the constant of the
-        module's text, a²/(2s), less the (a/s) a that the linear term counts too much.
+        Σ_k ω_k a_k²/(2s), the constant of the module's text.
         """
-        half = self.target**2 / (2 * self.scale)
-        return float(half[self.known].sum() - half[~self.known].sum())
+        return float(self.omega @ self.target**2 / (2 * self.scale))
 
     def bound_of_gamma(self, weights: NDArray[Any], threads: int = 1) -> tuple[float, float, float]:
         """Return Γ(v), the actual Γ of the predictions, and the bound of it by Lemma 2.
@@ -404,13 +419,22 @@ class Transduction:
         _, _, v = self.split(weights)
         outer = self.infer(weights, -1.0, threads)
         inner = self.infer(weights, 1.0, threads)
-        square = float(v @ v)
+        square = float(v @ (self.omega * v))
         # (9) has ‖φ - v‖²: (14) and (15) leave (μ/4)‖v‖² out, once with each sign.
         A = max(float(outer.bounds.sum() - inner.scores.sum()) + self.mu / 2 * square, 0.0) / m
         B = self.gamma.value(v)
         phi = self.data.bound.phi(self.infer(weights, 0.0, threads).codes)
-        bound = 2 * self.gamma.lipschitz * float(np.sqrt(m * A / self.mu)) + B
+        bound = 2 * self._lipschitz() * float(np.sqrt(m * A / self.mu)) + B
         return B, self.gamma.value(phi), bound
+
+
+    def _lipschitz(self) -> float:
+        """Return the Lipschitz constant of Γ in the units of v in which (7) is plain."""
+        gamma = self.gamma
+        if not isinstance(gamma, IntervalGamma) or (self.omega == 1).all():
+            return gamma.lipschitz
+        values = gamma.values / np.sqrt(self.omega[gamma.indices])
+        return replace(gamma, values=values).lipschitz
 
 
 class _Kinks:
@@ -447,8 +471,10 @@ class _Kinks:
         for i in self.others.tolist():
             self.shared[gamma.indices[gamma.indptr[i] : gamma.indptr[i + 1]]] = True
 
-    def rest(self, free: NDArray[np.int32], unit: float, C2: float) -> tuple[Any, ...] | None:
-        """Return the other terms as arguments of an IntervalProblem over the free v'."""
+    def rest(
+        self, free: NDArray[np.int32], unit: float, C2: float, target: Vector
+    ) -> tuple[Any, ...] | None:
+        """Return the other terms as arguments of an IntervalProblem over the weights of z."""
         if not len(self.others):
             return None
         gamma = self.gamma
@@ -457,11 +483,12 @@ class _Kinks:
         )
         indptr = np.zeros(len(self.others) + 1, np.int64)
         np.cumsum(np.diff(gamma.indptr)[self.others], out=indptr[1:])
+        at_target = gamma.functions(target)[self.others]  # A·v = A·a + A·z
         return (
             indptr,
             free[gamma.indices[entries]].astype(np.int64),
             unit * gamma.values[entries],
-            gamma.low[self.others],
-            gamma.high[self.others],
+            gamma.low[self.others] - at_target,
+            gamma.high[self.others] - at_target,
             C2 * gamma.weight[self.others],
         )
