@@ -30,7 +30,7 @@ from maxmargin.regularizers.base import BoundRegularizer
 from maxmargin.solvers.cccp import CCCPResult, cccp
 from maxmargin.solvers.outer import Imputation, OuterRecord
 from maxmargin.solvers.registry import make_solver
-from maxmargin.structures.transduction import Transduction, TransductiveData
+from maxmargin.structures.transduction import Transduction, TransductiveData, repadded
 
 __all__ = ["GammaRecord", "TransductivePart", "TransductiveResult", "TransductiveSVM"]
 
@@ -276,8 +276,8 @@ class TransductiveSVM:
                 )
             )
             chain, groups, v = objective.split(results[-1].weights)
-            if not last and single and chain.dtype != np.float32:
-                chain = data.chain.native_weights(chain.astype(np.float32))
+            if not last:
+                chain = repadded(data.chain, chain, self.dtype)
         result = results[-1]
         return TransductiveResult(
             result, objective, result.objective, gammas, chain, groups, v

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from maxmargin.features import EncodedBatch
     from maxmargin.structures.chain import Chain
 
-__all__ = ["Imputed", "Transduction", "TransductiveData", "phi_range"]
+__all__ = ["Imputed", "Transduction", "TransductiveData", "phi_range", "repadded"]
 
 Vector = NDArray[np.float64]
 
@@ -84,6 +84,30 @@ def phi_range(bound: BoundConstraints) -> tuple[Vector, Vector]:
             elif piece.automaton["kind"] == "total":
                 note(piece, 0.0, bound.sample.lengths[piece.sequences])
     return low, high
+
+
+def repadded(chain: Chain, weights: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Return native weights of a chain in the type and padding of another precision.
+
+    Parameters
+    ----------
+    chain : Chain
+        Prepared.
+    weights : array
+        Its weights, of either type.
+    dtype : "float32" or "float64"
+        The type wanted.
+
+    Returns
+    -------
+    array
+        Aligned.
+    """
+    layout = chain.layout
+    out: NDArray[Any] = layout.zeros(dtype)
+    rows = weights.reshape(-1, layout.width(weights.dtype))[:, : layout.n_labels]
+    out.reshape(-1, layout.width(dtype))[:, : layout.n_labels] = rows
+    return out
 
 
 @dataclass(eq=False)
