@@ -31,7 +31,6 @@ import numpy as np
 
 from maxmargin.constraints import Changes, ConstraintSet, First, OneSegment, Words
 from maxmargin.estimators.self_training import constraint_driven
-from maxmargin.estimators.suggesting import suggest
 from maxmargin.estimators.tagger import SequenceTagger
 from maxmargin.estimators.transductive import prepare_transductive
 from maxmargin.io.columns import read_columns
@@ -44,7 +43,7 @@ from maxmargin.structures.chain_constraints import ChainConstraints
 #: then C2 and mu; of CODL the penalty, the mixing and C; with constraint features C2 and mu.
 CHOSEN: dict[str, dict[int, dict[str, float]]] = {
     "citations": {
-        5: {"C1": 30, "C2": 10, "mu": 4, "C2_i": 10, "mu_i": 4},
+        5: {"C1": 30, "C2": 10, "mu": 4, "C2_i": 30, "mu_i": 4},
         20: {"C1": 100, "C2": 30, "mu": 4, "C2_i": 30, "mu_i": 4},
         300: {"C1": 1000, "C2": 10, "mu": 1, "C2_i": 10, "mu_i": 1},
     },
@@ -57,7 +56,7 @@ CHOSEN: dict[str, dict[int, dict[str, float]]] = {
 CODL = {"citations": {"penalty": 2.0, "mixing": 0.5, "C": 0.1}, "ads": {"penalty": 1.0, "mixing": 0.5, "C": 0.1}}
 #: Weights of rules of each kind.
 WEIGHTS = {
-    "citations": {"words": 4.0, "changes": 0.1, "first": 4.0, "segment": 0.0},
+    "citations": {"words": 4.0, "changes": 0.3, "first": 4.0, "segment": 0.0},
     "ads": {"words": 4.0, "changes": 0.1, "first": 1.0, "segment": 0.0},
 }
 FOLDER = {"citations": "citations_cora", "ads": "ads"}
@@ -263,7 +262,7 @@ def curve(task: Task, draws: int, steps: int = 4, step: int = 5) -> dict[str, li
                 tagger.fit([hmm(task.X[i]) for i in chosen], [task.y[i] for i in chosen])
                 scores.append(100 * tagger.score([hmm(x) for x in task.test], task.test_y))
                 if how == "suggest":
-                    found = [s.index for s in suggest(tagger, [hmm(task.X[i]) for i in left], step)]
+                    found = [s.index for s in tagger.suggest([hmm(task.X[i]) for i in left], step)]
                 else:
                     found = list(range(step))
                 chosen = chosen + [left[k] for k in found]

@@ -44,19 +44,25 @@ class Suggestion(NamedTuple):
     worth: float
 
 
-def suggest(tagger: Any, X: Any, n: int = 20, *, diverse: bool = True) -> list[Suggestion]:
+def suggest(
+    chain: Any, weights: Any, X: Any, n: int = 20, *, diverse: bool = True, n_jobs: int = 1
+) -> list[Suggestion]:
     """Return which sequences to label next, the most useful first.
 
     Parameters
     ----------
-    tagger : SequenceTagger
-        Trained; its constraints count if it has some.
+    chain : Chain
+        Prepared; its constraints count if it has some.
+    weights : array or SparseWeights
+        Its native weights.
     X : list of sequences or ColumnTable
         The unlabelled ones.
     n : int
         How many.
     diverse : bool
         Whether those like others that were chosen count less.
+    n_jobs : int
+        Number of threads.
 
     Returns
     -------
@@ -64,13 +70,11 @@ def suggest(tagger: Any, X: Any, n: int = 20, *, diverse: bool = True) -> list[S
         At most n.
     """
     check_whole("n", n, 1)
-    threads = tagger._threads()
-    chain, weights = tagger.structure_, tagger.weights_
     rules, chain.constraints = chain.constraints, None
     try:
         batch = chain.encoder.transform(X)
-        marginals = chain.max_marginals_batch(batch, weights, threads)
-        codes = chain.predict_encoded(batch, weights, threads)
+        marginals = chain.max_marginals_batch(batch, weights, n_jobs)
+        codes = chain.predict_encoded(batch, weights, n_jobs)
     finally:
         chain.constraints = rules
     top = np.partition(marginals, -2, axis=1)[:, -2:] if marginals.shape[1] > 1 else None

@@ -25,24 +25,37 @@ from maxmargin.structures.transduction import TransductiveData
 __all__ = ["TransductiveTagger", "joined", "prepare_transductive"]
 
 
-def joined(X: Any, more: Any) -> list[Any]:
-    """Return two lists of sequences as one; tables of columns become lists of rows.
+#: What stands in the label column of unlabelled sequences.
+NO_LABEL = "?"
+
+
+def joined(X: Any, more: Any) -> Any:
+    """Return two lists of sequences, or two tables, as one.
 
     Parameters
     ----------
     X, more : list of sequences or ColumnTable
-        Sequences of one kind.
+        Sequences of one kind. Where X is a table with a label column, ``more`` may have it or not.
 
     Returns
     -------
-    list
-        Those of X first.
+    list or ColumnTable
+        The sequences of X first.
     """
-
-    def listed(part: Any) -> list[Any]:
-        return part.rows() if isinstance(part, ColumnTable) else list(part)
-
-    return listed(X) + listed(more)
+    if not isinstance(X, ColumnTable):
+        return list(X) + (more.rows() if isinstance(more, ColumnTable) else list(more))
+    rows = more.rows() if isinstance(more, ColumnTable) else [list(x) for x in more]
+    width, column = X.n_columns, X.label_column
+    if column is not None and rows and len(rows[0][0]) == width - 1:
+        rows = [[[*t[:column], NO_LABEL, *t[column:]] for t in x] for x in rows]
+    if rows and len(rows[0][0]) != width:
+        source = more.source if isinstance(more, ColumnTable) else "X_unlabelled"
+        raise ValueError(
+            f"{source}: found {len(rows[0][0])} columns; expected {width}, as the labelled data "
+            "have, or one less without the labels"
+        )
+    table = ColumnTable.from_rows(X.rows() + rows, X.source)
+    return table if column is None else table.labelled(column)[0]
 
 
 def prepare_transductive(
@@ -86,6 +99,9 @@ def prepare_transductive(
             "unlabelled sequences are learned from"
         )
     check_lengths(X, y)
+    if chain.labels is None:  # few labelled sequences may lack labels that the rules declare
+        present = dict.fromkeys(label for labels in _sequences(y) for label in labels)
+        chain.labels = list(dict.fromkeys([*present, *rules.rules.labels]))
     _, codes = chain.learn(X, y, dtype)
     if chain.kernel != "linear":
         raise NotCompatibleError('transductive training goes with kernel="linear" only')
@@ -106,12 +122,21 @@ def prepare_transductive(
     labelled = batch.take(np.arange(n))
     unlabelled = batch.take(np.arange(n, len(every)))
     bound = rules.rules.bind(X_unlabelled, chain.labels_)
+    if bound.dimension == 0:
+        raise ConstraintError(
+            "no constraint is about anything in X_unlabelled: none of their words occurs there"
+        )
     own = rules.rules.bind(X, chain.labels_) if rules.features else None
     reference = np.zeros(unlabelled.n_tokens, np.int32)
     return TransductiveData(
         chain, labelled, codes, own, unlabelled, reference, bound, rules.features,
         sample_weight, token_weight,
     )  # fmt: skip
+
+
+def _sequences(y: Any) -> Any:
+    """Return label sequences, whatever holds them."""
+    return y.sequences() if hasattr(y, "sequences") else y
 
 
 class TransductiveTagger(SequenceTagger):
@@ -138,7 +163,8 @@ class TransductiveTagger(SequenceTagger):
     tol, max_outer
         When the concave-convex procedure ends.
     constraints, decode, penalty, constraint_features, infeasible, beam
-        As in `SequenceTagger`. Constraints may be given to ``fit`` as well.
+        As in `SequenceTagger`. Constraints may be given to ``fit`` as well. ``beam`` is that of
+        training too, where thousands of inferences are made.
     C_scale, loss, labels, allowed, template, min_count, hash_bits
         As in `SequenceTagger`.
     solver, gap, max_passes, time_limit, dtype, n_jobs, verbose, random_state, checkpoint, resume
@@ -189,7 +215,7 @@ class TransductiveTagger(SequenceTagger):
         penalty: float = 1.0,
         constraint_features: bool = False,
         infeasible: str = "error",
-        beam: int = 1000,
+        beam: int = 64,
         C_scale: str = "sum",
         loss: Any = "hamming",
         labels: Any = None,
