@@ -525,7 +525,8 @@ class SequenceTagger(StructuralEstimator):
                 "infeasible": rules.infeasible,
                 "beam": rules.width,
             }
-        tagger = cls(**params)
+        names = cls().get_params(deep=False)
+        tagger = cls(**{k: v for k, v in params.items() if k in names})
         if model.objective is None:
             tagger._objective_unknown = True
         else:

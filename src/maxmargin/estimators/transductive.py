@@ -268,6 +268,11 @@ class TransductiveTagger(SequenceTagger):
         self.tol = tol
         self.max_outer = max_outer
 
+    def __sklearn_clone__(self) -> TransductiveTagger:
+        """Clone it as any estimator: there is no prior."""
+        clone: TransductiveTagger = super(SequenceTagger, self).__sklearn_clone__()
+        return clone
+
     def fit(  # type: ignore[override]
         self,
         X: Any,
