@@ -76,7 +76,8 @@ class ConstrainedProblem final : public ProblemOf<ConstrainedChain, ConstrainedD
   ConstrainedProblem(nb::object chain, Array<std::int64_t> offsets, Int64s token_indptr, Int64s token_coordinates, Words token_tables,
                      Array<double, 2> token_values, Int64s edge_indptr, Int64s edge_coordinates, Words edge_tables,
                      Array<double, 2> edge_values, nb::list automata, std::optional<Array<std::int32_t>> groups, std::size_t n_groups,
-                     bool group_weights, bool auxiliary, bool chain_loss, double kappa, double tau, std::size_t width) {
+                     bool group_weights, bool auxiliary, bool chain_loss, double kappa, double tau, std::size_t width,
+                     std::optional<Array<std::int32_t>> free, std::optional<Array<double>> b) {
     data_.chain = nb::cast<const ChainProblem&>(chain).data();
     owners_.push_back(chain);
     ConstraintData& c = data_.constraints;
@@ -104,6 +105,7 @@ class ConstrainedProblem final : public ProblemOf<ConstrainedChain, ConstrainedD
     require(std::isfinite(kappa) && std::isfinite(tau), "kappa and tau must be finite");
     data_.group_weights = group_weights, data_.auxiliary = auxiliary, data_.chain_loss = chain_loss;
     data_.kappa = kappa, data_.tau = tau;
+    take_free(free, b);
     set_width(width);
     require(data_.chain.n_rows() * (c.n_labels + 64) + c.n_coordinates() * 2 + n_groups < ~std::uint32_t{0}, "more weights than the index type holds");
     ConstraintAutomata(data_.constraints, data_.longest());  // throws where states are too large
@@ -127,6 +129,24 @@ class ConstrainedProblem final : public ProblemOf<ConstrainedChain, ConstrainedD
   }
 
  private:
+  void take_free(const std::optional<Array<std::int32_t>>& free, const std::optional<Array<double>>& b) {
+    const std::size_t n = data_.constraints.n_coordinates();
+    if (free) {
+      require(data_.auxiliary && free->shape(0) == n, "expected which weight v each coordinate has");
+      std::int32_t most = -1;
+      for (std::size_t k = 0; k < n; ++k) require(free->data()[k] >= -1, "a weight v is out of range"), most = std::max(most, free->data()[k]);
+      data_.free = {free->data(), n}, data_.n_free = std::size_t(most + 1);
+      require(data_.n_free <= n, "a weight v is out of range");
+      keep(*free);
+    }
+    if (b) {
+      require(b->shape(0) == n, "expected a b for each coordinate");
+      for (std::size_t k = 0; k < n; ++k) require(std::isfinite(b->data()[k]), "b must be finite");
+      data_.b = b->data();
+      keep(*b);
+    }
+  }
+
   void take_sites(Sites& sites, const Int64s& indptr, const Int64s& coordinates, const Words& tables, const Array<double, 2>& values, std::size_t size) {
     require(values.shape(0) == 0 || values.shape(1) == size, "a table has the wrong size");
     sites.size = size;
@@ -299,10 +319,11 @@ void bind_constraints(nb::module_& m) {
            "increments"_a = std::vector<std::uint8_t>(), "active"_a = nb::none(), "order"_a = 0, "grams"_a = std::vector<std::uint32_t>());
   auto cls = nb::class_<ConstrainedProblem, Problem>(m, "ConstrainedProblem", "A chain with prior-knowledge constraints.");
   cls.def(nb::init<nb::object, Array<std::int64_t>, Int64s, Int64s, Words, Array<double, 2>, Int64s, Int64s, Words, Array<double, 2>, nb::list,
-                   std::optional<Array<std::int32_t>>, std::size_t, bool, bool, bool, double, double, std::size_t>(),
+                   std::optional<Array<std::int32_t>>, std::size_t, bool, bool, bool, double, double, std::size_t, std::optional<Array<std::int32_t>>, std::optional<Array<double>>>(),
           "chain"_a, "offsets"_a, "token_indptr"_a.none(), "token_coordinates"_a.none(), "token_tables"_a.none(), "token_values"_a,
           "edge_indptr"_a.none(), "edge_coordinates"_a.none(), "edge_tables"_a.none(), "edge_values"_a, "automata"_a, "groups"_a = nb::none(),
-          "n_groups"_a = 0, "group_weights"_a = false, "auxiliary"_a = false, "chain_loss"_a = true, "kappa"_a = 0.0, "tau"_a = 0.0, "width"_a = 1000)
+          "n_groups"_a = 0, "group_weights"_a = false, "auxiliary"_a = false, "chain_loss"_a = true, "kappa"_a = 0.0, "tau"_a = 0.0, "width"_a = 1000,
+          "free"_a = nb::none(), "b"_a = nb::none())
       .def_prop_ro("n_coordinates", [](const ConstrainedProblem& problem) { return problem.constraints().n_coordinates(); })
       .def("n_weights", [](ConstrainedProblem& problem, bool single) {
         return single ? problem.built<float>()->n_weights() : problem.built<double>()->n_weights();

@@ -2,10 +2,11 @@
 // Constraints"), as a structure of the dual engine.
 //
 //   f(x_j, y) = (Φ(x_j, y),  Σ_{k in group g} φ_k(y) for each group g,  κ φ_j(y) at the place of v_j)
-//   l_j(y)    = Hamming loss of the chain, or none,  +  τ ‖φ_j(y)‖²
+//   l_j(y)    = Hamming loss of the chain, or none,  +  τ ‖φ_j(y)‖²  +  Σ_k b_k φ_k(y)
 //
 // The weights are those of the chain, then one for each group of coordinates (constraint features, "I" in the
-// paper), then, with auxiliary vectors, v: one for each coordinate of φ of all sequences. What the paper needs:
+// paper), then, with auxiliary vectors, v: one for each coordinate of φ of all sequences, or for those that are
+// free. (Where an entry of v is known, its term κ v_k φ_k is a loss: b_k = κ v_k.) What the paper needs:
 //
 //   a labelled example with constraint features     κ = 0, τ = 0, Hamming loss, the truth as reference
 //   an unlabelled example j, as a block of (13)     κ = -μ/2, τ = μ/4, no other loss; its oracle is (14)
@@ -24,6 +25,9 @@ struct ConstrainedData {
   ConstraintData constraints;
   bool group_weights = false;  // are sums over groups features?
   bool auxiliary = false;      // are there weights v?
+  std::span<const std::int32_t> free = {};  // [coordinates] which of the weights v it has, or -1; empty: its own number
+  std::size_t n_free = 0;
+  const double* b = nullptr;   // [coordinates], nullptr: zeros
   bool chain_loss = true;
   double kappa = 0.0, tau = 0.0;
   std::size_t width = 1000;    // states a token that the search may keep
@@ -38,6 +42,8 @@ struct ConstrainedData {
     DataHash hash(chain.data_hash());
     constraints.mix_into(hash);
     hash.mix_number(kappa), hash.mix_number(tau);
+    hash.mix(free.data(), free.size_bytes());
+    hash.mix(b, b == nullptr ? 0 : constraints.n_coordinates() * sizeof(double));
     hash.mix_number(std::uint64_t(group_weights) + 2 * std::uint64_t(auxiliary) + 4 * std::uint64_t(chain_loss));
     return hash.value();
   }
@@ -61,7 +67,7 @@ ExtraWeights group_weights(const ConstrainedData& data) {
 template <class T>
 ExtraWeights auxiliary_weights(const ConstrainedData& data) {
   const ExtraWeights groups = group_weights<T>(data);
-  return {groups.first_row + groups.rows(), data.auxiliary ? data.constraints.n_coordinates() : 0, groups.L, groups.Lp};
+  return {groups.first_row + groups.rows(), data.auxiliary ? (data.free.empty() ? data.constraints.n_coordinates() : data.n_free) : 0, groups.L, groups.Lp};
 }
 
 template <class T>
@@ -96,11 +102,14 @@ class ConstrainedChain final : public SparsePlanes<T, RowPlaces> {
   void rows_read(std::size_t i, std::vector<std::size_t>& rows) const override {
     chain_.rows_read(i, rows);
     for (std::size_t r = 0; r < groups_.rows(); ++r) rows.push_back(groups_.first_row + r);
-    const std::size_t begin = first(i), end = begin + count(i);
-    for (std::size_t k = begin; v_.count > 0 && k < end; k = (k / v_.L + 1) * v_.L) rows.push_back(v_.first_row + k / v_.L);
+    for (std::size_t k = first(i); v_.count > 0 && k < first(i) + count(i); ++k) {
+      if (auxiliary_of(k) < 0) continue;
+      const std::size_t row = v_.row(std::size_t(auxiliary_of(k)));
+      if (rows.empty() || rows.back() != row) rows.push_back(row);
+    }
   }
   double example_weight(std::size_t i) const override { return chain_.example_weight(i); }
-  bool signed_losses() const override { return data_.tau != 0.0; }
+  bool signed_losses() const override { return data_.tau != 0.0 || data_.b != nullptr; }
   void require_truth() const override {
     if (data_.chain.labels == nullptr) throw BadInput("training needs a labelling of each sequence: the truth, or a reference");
   }
@@ -120,7 +129,7 @@ class ConstrainedChain final : public SparsePlanes<T, RowPlaces> {
     chain_.load_steps(ws.scores, i, edge, w + data_.chain.row_pair() * v_.Lp);
     if (data_.chain_loss) add_losses(ws, i);
     ws.worths.reset(first(i), count(i), ws.loss_scale * data_.tau);
-    for (std::size_t k = first(i); k < first(i) + count(i); ++k) ws.worths.c(k) = coefficient(k, w);
+    for (std::size_t k = first(i); k < first(i) + count(i); ++k) ws.worths.c(k) = coefficient(k, w) + ws.loss_scale * loss_of(k);
     const auto found = ws.search.best(place(i), LabelScores<T>{ws.scores.S.data(), edge.start, edge.end, v_.Lp},
                                       [&](std::size_t t) { return chain_.into(ws.scores, edge, t); }, ws.worths, data_.width);
     const std::int32_t* truth = data_.chain.labels + data_.chain.offsets[i];
@@ -163,9 +172,15 @@ class ConstrainedChain final : public SparsePlanes<T, RowPlaces> {
   double coefficient(std::size_t k, const T* w) const {
     double c = 0.0;
     if (groups_.count > 0 && data_.constraints.group(k) >= 0) c += double(w[groups_.place(std::size_t(data_.constraints.group(k)))]);
-    if (v_.count > 0) c += data_.kappa * double(w[v_.place(k)]);
+    if (auxiliary_of(k) >= 0) c += data_.kappa * double(w[v_.place(std::size_t(auxiliary_of(k)))]);
     return c;
   }
+  // The weight v of a coordinate, or -1.
+  std::int64_t auxiliary_of(std::size_t k) const {
+    if (v_.count == 0) return -1;
+    return data_.free.empty() ? std::int64_t(k) : data_.free[k];
+  }
+  double loss_of(std::size_t k) const { return data_.b != nullptr ? data_.b[k] : 0.0; }
 
   void add_losses(Scratch& ws, std::size_t i) const {
     const std::size_t begin = std::size_t(data_.chain.offsets[i]);
@@ -200,7 +215,7 @@ class ConstrainedChain final : public SparsePlanes<T, RowPlaces> {
     read_phi(ws, i, y, ws.other);
     for (std::size_t k = 0; k < ws.phi.size(); ++k) {
       if (ws.phi[k] == ws.other[k]) continue;
-      loss += data_.tau * (ws.other[k] * ws.other[k] - ws.phi[k] * ws.phi[k]);
+      loss += data_.tau * (ws.other[k] * ws.other[k] - ws.phi[k] * ws.phi[k]) + loss_of(first(i) + k) * (ws.other[k] - ws.phi[k]);
       add_phi(first(i) + k, ws.phi[k] - ws.other[k], data_.kappa, add);
     }
     ws.sum.write(loss, ws.code);
@@ -229,7 +244,7 @@ class ConstrainedChain final : public SparsePlanes<T, RowPlaces> {
       const std::size_t g = std::size_t(data_.constraints.group(k));
       add(groups_.row(g), groups_.column(g), phi);
     }
-    if (v_.count > 0) add(v_.row(k), v_.column(k), kappa * phi);
+    if (const std::int64_t v = auxiliary_of(k); v >= 0) add(v_.row(std::size_t(v)), v_.column(std::size_t(v)), kappa * phi);
   }
 
   ConstrainedData data_;

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from maxmargin.estimators.latent_svm import LatentSVM
     from maxmargin.estimators.linear import SVR, BinarySVM
     from maxmargin.estimators.parser import Parser
+    from maxmargin.estimators.self_training import constraint_driven
     from maxmargin.estimators.taxonomy import TaxonomySVM
+    from maxmargin.estimators.transductive import TransductiveTagger
     from maxmargin.features.columns import ColumnTable
     from maxmargin.features.template import Template
     from maxmargin.io.brackets import read_trees, write_trees
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
         Online,
         Subgradient,
     )
+    from maxmargin.solvers.transductive import TransductiveSVM
     from maxmargin.structures import Chain, Kernel, Structure, StructureReport, check_structure
     from maxmargin.structures.alignment import Alignment
     from maxmargin.structures.constraints import Constraints
@@ -128,10 +131,13 @@ __all__ = [
     "Taxonomy",
     "TaxonomySVM",
     "Template",
+    "TransductiveSVM",
+    "TransductiveTagger",
     "Tree",
     "__version__",
     "check_structure",
     "compare",
+    "constraint_driven",
     "evaluate",
     "load",
     "read_columns",
@@ -165,7 +171,9 @@ _HOMES = {
     "estimators.linear": ("SVR", "BinarySVM"),
     "estimators.files": ("load",),
     "estimators.parser": ("Parser",),
+    "estimators.self_training": ("constraint_driven",),
     "estimators.taxonomy": ("TaxonomySVM",),
+    "estimators.transductive": ("TransductiveTagger",),
     "features.columns": ("ColumnTable",),
     "features.template": ("Template",),
     "io.brackets": ("read_trees", "write_trees"),
@@ -195,6 +203,7 @@ _HOMES = {
         "Online",
         "Subgradient",
     ),
+    "solvers.transductive": ("TransductiveSVM",),
     "structures": ("Chain", "Kernel", "Structure", "StructureReport", "check_structure"),
     "structures.alignment": ("Alignment",),
     "structures.constraints": ("Constraints",),

@@ -291,6 +291,8 @@ class ConstrainedProblem(Problem):
         kappa: float = 0.0,
         tau: float = 0.0,
         width: int = 1000,
+        free: NDArray[numpy.int32] | None = None,
+        b: NDArray[numpy.float64] | None = None,
     ) -> None: ...
     @property
     def n_coordinates(self) -> int: ...

@@ -39,6 +39,7 @@ COMMANDS = {
     "tag": ("tag", "tag a file, or standard input, with a model"),
     "predict": ("tag", "the same, for models of classes, trees, alignments, ..."),
     "eval": ("evaluate", "score a model on a file whose answers are known"),
+    "suggest": ("suggest", "which unlabelled sequences to label next"),
     "constraints": ("constraints", "how often rules hold in labels and in predictions"),
     "info": ("info", "what a model holds: sizes, certificate, strongest weights"),
     "convert": ("convert", "turn files of one format into another"),

@@ -52,6 +52,10 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         Sizes, times, certificate and scores.
     """
     check_options(options)
+    if options.constraints is not None:
+        from maxmargin.cli.transduction import train_with_constraints
+
+        return train_with_constraints(options)
     clock = [time.perf_counter()]
 
     from maxmargin.solvers.ending import INTERRUPTED, was_interrupted

@@ -8,6 +8,7 @@ from maxmargin.cli.options import add_reading, add_threads, at_least, number
 from maxmargin.cli.streaming import add_streaming, check_streaming
 from maxmargin.cli.targets import check_targets
 from maxmargin.cli.tasks.registry import CHAIN, TASKS
+from maxmargin.cli.transduction import add_transduction, check_transduction
 from maxmargin.cli.training_options import (
     add_features,
     add_prior,
@@ -29,6 +30,7 @@ examples:
   maxmargin train train.tsv -m small.mm --nonzeros 5000 --debias
   maxmargin train target.tsv -m adapted.mm --prior source.mm
   maxmargin train large.tsv.gz -m m.mm --template pos --memory 500M
+  maxmargin train few.tsv -m m.mm --unlabelled much.tsv --constraints rules.toml -C 1
 
 Training minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) - w·(f(x_i, y_i) - f(x_i, y))] and ends when
 the duality gap, relative to that objective, is at most --gap: no model is better by more than that.
@@ -91,6 +93,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_saving(group)
     add_streaming(parser)
     add_threads(parser)
+    add_transduction(parser)
     group = parser.add_argument_group("choosing a model")
     group.add_argument(
         "--valid",
@@ -112,6 +115,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def check_options(options: argparse.Namespace) -> None:
     """Refuse options that do not go together, before any file is read."""
+    check_transduction(options)
     if options.model is None and options.cv is None:
         raise ValueError("-m MODEL is missing: where shall the model be written?")
     if options.grid is not None and options.valid is None and options.cv is None:

@@ -234,6 +234,8 @@ class BoundConstraints:
         kappa: float = 0.0,
         tau: float = 0.0,
         width: int = WIDTH,
+        free: NDArray[np.int32] | None = None,
+        b: NDArray[np.float64] | None = None,
     ) -> _native.ConstrainedProblem:
         """Make a native problem of a chain with these constraints; see ``constrained_chain.hpp``.
 
@@ -252,6 +254,10 @@ class BoundConstraints:
             and tau = μ/4.
         width : int
             States a token that the oracle's search keeps.
+        free : int32 array of shape (dimension,) or None
+            Which of the weights v each coordinate has, -1 for none; None: each has its own.
+        b : float64 array of shape (dimension,) or None
+            b·φ is added to the loss: kappa·v where v is known.
 
         Returns
         -------
@@ -268,6 +274,8 @@ class BoundConstraints:
             kappa=kappa,
             tau=tau,
             width=width,
+            free=free,
+            b=b,
             **self._arguments,
         )
 

@@ -213,7 +213,7 @@ class IntervalGamma:
         """Number of terms."""
         return len(self.indptr) - 1
 
-    def _functions(self, v: Vector) -> Vector:
+    def functions(self, v: Vector) -> Vector:
         """Return A v."""
         if v.shape != (self.dimension,):
             raise ConstraintError(f"v has the shape {v.shape}; expected ({self.dimension},)")
@@ -235,7 +235,7 @@ class IntervalGamma:
         float
             Not negative.
         """
-        z = self._functions(v)
+        z = self.functions(v)
         outside = np.maximum(np.maximum(z - self.high, self.low - z), 0.0)
         return float(self.weight @ outside)
 
@@ -252,7 +252,7 @@ class IntervalGamma:
         array of shape (dimension,)
             A subgradient.
         """
-        z = self._functions(v)
+        z = self.functions(v)
         slope = self.weight * ((z > self.high).astype(np.float64) - (z < self.low))
         by_entry = np.repeat(slope, np.diff(self.indptr)) * self.values
         sums = np.bincount(self.indices, weights=by_entry, minlength=self.dimension)

@@ -15,6 +15,7 @@ from maxmargin.constraints import ConstraintSet, Inference
 from maxmargin.errors import NotCompatibleError
 from maxmargin.estimators.priors import described_prior, prior_of
 from maxmargin.estimators.structural import StructuralEstimator
+from maxmargin.estimators.suggesting import Suggestion, suggest
 from maxmargin.estimators.threads import threads_of
 from maxmargin.features import check_lengths
 from maxmargin.features.encoded import EncodedSequences
@@ -614,7 +615,8 @@ class SequenceTagger(StructuralEstimator):
                 "infeasible": rules.infeasible,
                 "beam": rules.width,
             }
-        tagger = cls(**params)
+        names = cls().get_params(deep=False)
+        tagger = cls(**{k: v for k, v in params.items() if k in names})
         if model.objective is None:
             tagger._objective_unknown = True
         else:
@@ -667,6 +669,28 @@ class SequenceTagger(StructuralEstimator):
         threads = self._threads()
         chain = self._decoder()
         return chain.infer(chain.encoder.transform(X), self.weights_, threads, inputs=X)
+
+    def suggest(self, X: Any, n: int = 20, *, diverse: bool = True) -> list[Suggestion]:
+        """Return which sequences to label next: where the model is unsure or violates constraints.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Unlabelled ones.
+        n : int
+            How many.
+        diverse : bool
+            Whether those like others that were chosen count less.
+
+        Returns
+        -------
+        list of Suggestion
+            The most useful first; `maxmargin.estimators.suggesting` has the rule.
+        """
+        threads = self._threads()
+        return suggest(
+            self._decoder(), self.weights_, X, n, diverse=diverse, n_jobs=threads
+        )
 
     def predict_kbest(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
