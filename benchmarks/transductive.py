@@ -2,20 +2,20 @@
 
     python benchmarks/transductive.py --data DIR --task citations|ads|ocr --labelled 5,20 --draws 3
 
-Token accuracy on the test file in per cent, over random labelled subsets (the same for all methods):
+Token accuracy on the test file in per cent, over random labelled subsets, the same for all methods:
 
 - supervised: a structural SVM on the labelled sequences, first-order HMM features (word and
   transitions) as in the paper;
-- transductive: from it, with constraints on dev + test + unlabelled sequences, no constraint features;
+- transductive: from it, with constraints on dev + test + unlabelled sequences;
 - supervised_i, transductive_i: both with constraint features;
 - codl: constraint-driven self-training; self_training: the same without constraints;
 - constrained: the supervised model with soft constrained decoding.
 
 The parameters below were chosen on the development files (``--tune`` prints the scan; it does not
 look at the test file). ``--task ocr`` compares section 4 of the paper, labels as constraints, with
-the standard structural SVM over the ten folds. ``--curve`` adds learning curves of `suggest` against
-random choice, ``--speed`` times and the growth with the number of unlabelled sequences, ``--paper``
-the schedule of Algorithm 1. The last line is one JSON object.
+the standard structural SVM over the ten folds. ``--curve`` adds learning curves of `suggest`
+against random choice, ``--speed`` times and the growth with the number of unlabelled sequences and
+both schedules. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ CHOSEN: dict[str, dict[int, dict[str, float]]] = {
         100: {"C1": 300, "C2": 10, "mu": 1, "C2_i": 10, "mu_i": 1},
     },
 }
-CODL = {"citations": {"penalty": 2.0, "mixing": 0.5, "C": 0.1}, "ads": {"penalty": 1.0, "mixing": 0.5, "C": 0.1}}
+CODL = {
+    "citations": {"penalty": 2.0, "mixing": 0.5, "C": 0.1},
+    "ads": {"penalty": 1.0, "mixing": 0.5, "C": 0.1},
+}
 #: Weights of rules of each kind.
 WEIGHTS = {
     "citations": {"words": 4.0, "changes": 0.3, "first": 4.0, "segment": 0.0},
@@ -131,11 +134,17 @@ class Task:
     def data(self, chosen: Any, features: bool) -> Any:
         """Encode a labelled subset and all unlabelled sequences."""
         labels = sorted({label for y in self.y for label in y})
-        chain = Chain(labels=labels, constraints=ChainConstraints(self.rules, features=features, width=WIDTH))
+        chain = Chain(
+            labels=labels, constraints=ChainConstraints(self.rules, features=features, width=WIDTH)
+        )
         X = [hmm(self.X[i]) for i in chosen]
-        return prepare_transductive(chain, X, [self.y[i] for i in chosen], [hmm(x) for x in self.pool])
+        return prepare_transductive(
+            chain, X, [self.y[i] for i in chosen], [hmm(x) for x in self.pool]
+        )
 
-    def score(self, data: Any, weights: Any, groups: Any = None, penalty: float = 0.0) -> tuple[float, float]:
+    def score(
+        self, data: Any, weights: Any, groups: Any = None, penalty: float = 0.0
+    ) -> tuple[float, float]:
         """Return the token accuracy on dev and test, in per cent."""
         bound, chain = data.bound, data.chain
         problem = bound.problem(chain.encoded_problem(data.unlabelled), width=WIDTH)
@@ -158,12 +167,22 @@ def supervised(data: Any, C1: float) -> tuple[Any, Any]:
     return data.chain.own_weights(found.weights), data.chain.constraints.weights
 
 
-def transductive(data: Any, start: Any, C1: float, C2: float, mu: float, schedule: str = "engine") -> Any:
+def transductive(
+    data: Any, start: Any, C1: float, C2: float, mu: float, *, schedule: str = "engine"
+) -> Any:
     """Train the transductive SVM from a supervised model."""
     svm = TransductiveSVM(
-        C1=C1, C2=C2, mu=mu, gap=GAP, tol=TOL, max_outer=OUTER, width=WIDTH, gammas=False,
-        random_state=0, schedule=schedule,
-    )  # fmt: skip
+        C1=C1,
+        C2=C2,
+        mu=mu,
+        gap=GAP,
+        tol=TOL,
+        max_outer=OUTER,
+        width=WIDTH,
+        gammas=False,
+        random_state=0,
+        schedule=schedule,
+    )
     return svm.train(data, *start)
 
 
@@ -172,7 +191,9 @@ def nearest(table: dict[int, Any], n: int) -> Any:
     return table[min(table, key=lambda k: abs(np.log(k / n)))]
 
 
-def one_draw(task: Task, n: int, draw: int, p: dict[str, float]) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
+def one_draw(
+    task: Task, n: int, draw: int, p: dict[str, float]
+) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
     """Return (dev, test) of all methods on one labelled subset, and seconds of processor time."""
     chosen = np.random.default_rng(draw).permutation(len(task.X))[:n]
     out: dict[str, tuple[float, float]] = {}
@@ -189,16 +210,27 @@ def one_draw(task: Task, n: int, draw: int, p: dict[str, float]) -> tuple[dict[s
     out["supervised"] = task.score(data, start[0])
     codl = CODL[task.name]
     out["constrained"] = task.score(data, start[0], penalty=codl["penalty"])
-    model = timed("transductive", lambda: transductive(data, (start[0], None), p["C1"], p["C2"], p["mu"]))
+    model = timed(
+        "transductive", lambda: transductive(data, (start[0], None), p["C1"], p["C2"], p["mu"])
+    )
     out["transductive"] = task.score(data, model.chain_weights)
-    found = timed("codl", lambda: constraint_driven(data, start[0], random_state=0, beam=WIDTH, **codl))
+    found = timed(
+        "codl", lambda: constraint_driven(data, start[0], random_state=0, beam=WIDTH, **codl)
+    )
     out["codl"] = task.score(data, found)
-    found = timed("self_training", lambda: constraint_driven(data, start[0], random_state=0, beam=WIDTH, **{**codl, "penalty": 0.0}))
+    found = timed(
+        "self_training",
+        lambda: constraint_driven(
+            data, start[0], random_state=0, beam=WIDTH, **{**codl, "penalty": 0.0}
+        ),
+    )
     out["self_training"] = task.score(data, found)
     data = task.data(chosen, True)
     start = timed("supervised_i", lambda: supervised(data, p["C1"]))
     out["supervised_i"] = task.score(data, *start)
-    model = timed("transductive_i", lambda: transductive(data, start, p["C1"], p["C2_i"], p["mu_i"]))
+    model = timed(
+        "transductive_i", lambda: transductive(data, start, p["C1"], p["C2_i"], p["mu_i"])
+    )
     out["transductive_i"] = task.score(data, model.chain_weights, model.group_weights)
     return out, seconds
 
@@ -213,19 +245,36 @@ def compare(task: Task, labelled: list[int], draws: int, on: int) -> dict[str, A
     figures: dict[str, Any] = {}
     for n in labelled:
         full = n >= len(task.X)
-        runs = [one_draw(task, n, draw, nearest(CHOSEN[task.name], n)) for draw in range(1 if full else draws)]
+        runs = [
+            one_draw(task, n, draw, nearest(CHOSEN[task.name], n))
+            for draw in range(1 if full else draws)
+        ]
         names = list(runs[0][0])
         score = {name: np.array([run[0][name][on] for run in runs]) for name in names}
         row: dict[str, Any] = {name: round(float(score[name].mean()), 2) for name in names}
-        row["standard_error"] = round(standard_error(score["transductive"] - score["supervised"]), 2)
-        row["standard_error_i"] = round(standard_error(score["transductive_i"] - score["supervised_i"]), 2)
+        row["standard_error"] = round(
+            standard_error(score["transductive"] - score["supervised"]), 2
+        )
+        row["standard_error_i"] = round(
+            standard_error(score["transductive_i"] - score["supervised_i"]), 2
+        )
         row["draws"] = len(runs)
-        row["seconds"] = {k: round(float(np.mean([run[1][k] for run in runs])), 2) for k in runs[0][1]}
+        row["seconds"] = {
+            k: round(float(np.mean([run[1][k] for run in runs])), 2) for k in runs[0][1]
+        }
         figures[str(n)] = row
-        print(f"{task.name}, {n} labelled: " + "  ".join(f"{k} {row[k]:.2f}" for k in names), flush=True)
-        print(f"  gain {row['transductive'] - row['supervised']:+.2f} ± {row['standard_error']:.2f}, with constraint "
-              f"features {row['transductive_i'] - row['supervised_i']:+.2f} ± {row['standard_error_i']:.2f}; "
-              f"seconds {row['seconds']}", flush=True)  # fmt: skip
+        print(
+            f"{task.name}, {n} labelled: " + "  ".join(f"{k} {row[k]:.2f}" for k in names),
+            flush=True,
+        )
+        print(
+            f"  gain {row['transductive'] - row['supervised']:+.2f} ± {row['standard_error']:.2f}, "
+            f"with constraint "
+            f"features {row['transductive_i'] - row['supervised_i']:+.2f} "
+            f"± {row['standard_error_i']:.2f}; "
+            f"seconds {row['seconds']}",
+            flush=True,
+        )
     return figures
 
 
@@ -238,13 +287,18 @@ def tune(task: Task, labelled: list[int], draws: int) -> None:
             data = task.data(np.random.default_rng(draw).permutation(len(task.X))[:n], features)
             starts.append((data, supervised(data, C1)))
         base = np.mean([task.score(d, w, g if features else None)[0] for d, (w, g) in starts])
-        print(f"{n} labelled, C1={C1:g}, features={features}: supervised dev {base:.2f}", flush=True)
+        print(
+            f"{n} labelled, C1={C1:g}, features={features}: supervised dev {base:.2f}", flush=True
+        )
         for C2, mu in itertools.product((3, 10, 30, 100), (1, 4, 10)):
             found = []
             for d, (w, g) in starts:
                 model = transductive(d, (w, g if features else None), C1, C2, mu)
                 found.append(task.score(d, model.chain_weights, model.group_weights)[0])
-            print(f"  C2={C2:g} mu={mu:g}: dev {np.mean(found):.2f} ({np.mean(found) - base:+.2f})", flush=True)
+            print(
+                f"  C2={C2:g} mu={mu:g}: dev {np.mean(found):.2f} ({np.mean(found) - base:+.2f})",
+                flush=True,
+            )
 
 
 def curve(task: Task, draws: int, steps: int = 4, step: int = 5) -> dict[str, list[float]]:
@@ -273,6 +327,20 @@ def curve(task: Task, draws: int, steps: int = 4, step: int = 5) -> dict[str, li
     return out
 
 
+def paper_times(task: Task, name: str) -> dict[str, float]:
+    """Return seconds and objectives of both schedules of the convex steps."""
+    p, out = CHOSEN[name][20], {}
+    data = task.data(range(20), False)
+    start = supervised(data, p["C1"])
+    for schedule in ("engine", "paper"):
+        begin = time.process_time()
+        model = transductive(data, (start[0], None), p["C1"], p["C2"], p["mu"], schedule=schedule)
+        out[f"{schedule}_seconds"] = round(time.process_time() - begin, 2)
+        out[f"{schedule}_objective"] = round(model.objective, 3)
+    print(f"schedules: {out}", flush=True)
+    return out
+
+
 def speed(data: Path, name: str) -> dict[str, Any]:
     """Return times against supervised training, and the growth with the unlabelled sequences."""
     import resource
@@ -285,6 +353,7 @@ def speed(data: Path, name: str) -> dict[str, Any]:
     supervised(full, p["C1"])
     base = time.process_time() - begin
     out: dict[str, Any] = {"supervised_seconds": round(base, 2)}
+    out |= paper_times(task, name) if name == "citations" else {}
     small = 20 if name == "citations" else 25
     p = CHOSEN[name][small]
     sizes = [300, 600, 1213] if name == "citations" else [1000, 2000, 4000, 8464]
@@ -296,20 +365,32 @@ def speed(data: Path, name: str) -> dict[str, Any]:
         transductive(d, (start[0], None), p["C1"], p["C2"], p["mu"])
         seconds = time.process_time() - begin
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        out[str(d.n_unlabelled)] = {"seconds": round(seconds, 2), "ratio": round(seconds / base, 1), "peak_mb": round(rss)}
-        print(f"{d.n_unlabelled} unlabelled: {seconds:.2f} s, {seconds / base:.1f} x supervised; peak {rss:.0f} MB", flush=True)
+        out[str(d.n_unlabelled)] = {
+            "seconds": round(seconds, 2),
+            "ratio": round(seconds / base, 1),
+            "peak_mb": round(rss),
+        }
+        print(
+            f"{d.n_unlabelled} unlabelled: {seconds:.2f} s, {seconds / base:.1f} x supervised; "
+            f"peak {rss:.0f} MB",
+            flush=True,
+        )
     return out
 
 
 def main() -> None:
     """Run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--task", choices=("citations", "ads", "ocr"), default="citations")
-    parser.add_argument("--labelled", default=None, help="numbers between commas; of ocr: training words")
+    parser.add_argument(
+        "--labelled", default=None, help="numbers between commas; of ocr: training words"
+    )
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--unlabelled", type=int, default=1000)
-    for flag in ("tune", "curve", "speed", "dev", "paper"):
+    for flag in ("tune", "curve", "speed", "dev"):
         parser.add_argument(f"--{flag}", action="store_true")
     options = parser.parse_args()
     if options.task == "ocr":

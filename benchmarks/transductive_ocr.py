@@ -53,7 +53,11 @@ def compare_ocr(data: Path, labelled: list[int], draws: int) -> dict[str, Any]:
         used = 0
         for k in range(min(draws, 10)):
             train = np.flatnonzero(fold != k)
-            train = train[: n or len(train)] if n == 0 else np.random.default_rng(k).permutation(train)[:n]
+            train = (
+                train[: n or len(train)]
+                if n == 0
+                else np.random.default_rng(k).permutation(train)[:n]
+            )
             test = np.flatnonzero(fold == k)
             used = len(train)
             chain = Chain(labels=list(range(26)))
@@ -73,12 +77,24 @@ def compare_ocr(data: Path, labelled: list[int], draws: int) -> dict[str, Any]:
             )
             zero = chain.layout.zeros("float32")  # the paper's start: w = 0
             constraints.append(accuracy(chain, there, svm.train(both, zero).chain_weights, truth))
-            print(f"fold {k}: standard {standard[-1]:.2f}, labels as constraints {constraints[-1]:.2f}", flush=True)
+            print(
+                f"fold {k}: standard {standard[-1]:.2f}, by constraints {constraints[-1]:.2f}",
+                flush=True,
+            )
         gain = np.array(constraints) - np.array(standard)
         error = float(np.std(gain, ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else 0.0
-        mean = {name: round(float(np.mean(x)), 2) for name, x in (("supervised", standard), ("transductive", constraints))}
+        mean = {
+            name: round(float(np.mean(x)), 2)
+            for name, x in (("supervised", standard), ("transductive", constraints))
+        }
         # There are no unlabelled words here: constraint features and CODL have nothing to add.
-        figures[str(used)] = {**mean, "transductive_i": mean["transductive"], "codl": mean["supervised"], "standard_error": round(error, 2), "folds": len(gain)}
+        figures[str(used)] = {
+            **mean,
+            "transductive_i": mean["transductive"],
+            "codl": mean["supervised"],
+            "standard_error": round(error, 2),
+            "folds": len(gain),
+        }
     return figures
 
 

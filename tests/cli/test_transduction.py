@@ -23,8 +23,14 @@ labels = "date"
 @pytest.fixture
 def files(tmp_path):
     few = "ann\tauthor\n.\tauthor\ncats\ttitle\n.\ttitle\n1999\tdate\n"
-    much = ["\n".join([name, ".", thing, ".", year]) for name, thing, year in
-            (("bob", "dogs", "2001"), ("eve", "trees", "1987"), ("tom", "rain", "1990"))]  # fmt: skip
+    much = [
+        "\n".join([name, ".", thing, ".", year])
+        for name, thing, year in (
+            ("bob", "dogs", "2001"),
+            ("eve", "trees", "1987"),
+            ("tom", "rain", "1990"),
+        )
+    ]
     (tmp_path / "few.tsv").write_text(few)
     (tmp_path / "much.tsv").write_text("\n\n".join(much) + "\n")
     (tmp_path / "rules.toml").write_text(RULES)
@@ -50,7 +56,9 @@ def test_train_tag_and_suggest(files, capsys):
     code, out, _ = run(capsys, "tag", "-m", files["m.mm"], files["much.tsv"])
     assert code == 0
     assert out.splitlines()[4].split() == ["2001", "date"]  # the model decodes with its rules
-    code, out, _ = run(capsys, "suggest", "-m", files["m.mm"], files["much.tsv"], "-n", "2", "--json")
+    code, out, _ = run(
+        capsys, "suggest", "-m", files["m.mm"], files["much.tsv"], "-n", "2", "--json"
+    )
     found = json.loads(out.splitlines()[-1])["suggestions"]
     assert code == 0
     assert len({one["index"] for one in found}) == 2
@@ -79,9 +87,17 @@ def test_an_unknown_label_in_the_rules(files, capsys, tmp_path):
     bad = tmp_path / "bad.toml"
     bad.write_text('[[constraint]]\nkind = "first"\nlabels = "autor"\n')
     code, _, err = run(
-        capsys, "train", files["few.tsv"], "-m", files["m.mm"], "-q",
-        "--constraints", str(bad), "--unlabelled", files["much.tsv"],
-    )  # fmt: skip
+        capsys,
+        "train",
+        files["few.tsv"],
+        "-m",
+        files["m.mm"],
+        "-q",
+        "--constraints",
+        str(bad),
+        "--unlabelled",
+        files["much.tsv"],
+    )
     assert code == 2
     assert "autor" in err
     assert "line 3" in err

@@ -47,7 +47,9 @@ def tokens(x):
 
 
 def make(rules, features=False):
-    chain = Chain(labels=LABELS, constraints=ChainConstraints(ConstraintSet(rules), features=features))
+    chain = Chain(
+        labels=LABELS, constraints=ChainConstraints(ConstraintSet(rules), features=features)
+    )
     data = prepare_transductive(
         chain, [tokens(x) for x in X], Y, [tokens(x) for x in NEW], dtype="float64"
     )
@@ -141,9 +143,13 @@ class Listed:
 
 def trained(data, **options):
     svm = TransductiveSVM(
-        C1=2.0, dtype="float64", gap=1e-7, tol=1e-9, random_state=0,
+        C1=2.0,
+        dtype="float64",
+        gap=1e-7,
+        tol=1e-9,
+        random_state=0,
         **{"C2": 3.0, "mu": 1.5, **options},
-    )  # fmt: skip
+    )
     start = data.chain.layout.zeros("float64")
     groups = np.zeros(len(data.bound.feature_names)) if data.features else None
     return svm.train(data, start, groups)
@@ -262,7 +268,7 @@ def test_lemmas_1_and_2_hold_at_any_weights(name, seed):
     assert (o.mu / 4 * np.array(squares) <= outer - inner + 1e-9).all()  # Lemma 1
     B, actual, bound = o.bound_of_gamma(weights)
     assert actual == pytest.approx(o.gamma.value(phi))
-    assert B == pytest.approx(o.gamma.value(v))
+    assert pytest.approx(o.gamma.value(v)) == B
     assert actual <= bound + 1e-9  # Lemma 2
 
 

@@ -65,7 +65,9 @@ def test_constraints_on_unlabelled_sequences_are_learned(data):
     tagger = TransductiveTagger(C=1.0, C2=10.0, constraints=RULES, random_state=0)
     learned = tagger.fit(X, y, new).predict(new)
     bound = RULES.bind(new, tagger.structure_.labels_)
-    penalty = [bound.gamma("sum").value(bound.phi(bound.codes_of(p))) for p in (supervised, learned)]
+    penalty = [
+        bound.gamma("sum").value(bound.phi(bound.codes_of(p))) for p in (supervised, learned)
+    ]
     assert penalty[0] > 0
     assert penalty[1] < 0.5 * penalty[0]
     assert penalty[1] == pytest.approx(tagger.gammas_[-1].gamma)
@@ -82,7 +84,9 @@ def prepared(data, features=False):
     return prepare_transductive(chain, X, y, new)
 
 
-@pytest.mark.parametrize("options", [{"constraint_features": True}, {"decode": "hard"}, {"anneal": 1}])
+@pytest.mark.parametrize(
+    "options", [{"constraint_features": True}, {"decode": "hard"}, {"anneal": 1}]
+)
 def test_variants_and_files(data, options, tmp_path):
     (X, y), (new, truth) = data
     tagger = TransductiveTagger(constraints=RULES, random_state=0, **options).fit(X, y, new)
@@ -107,7 +111,7 @@ def test_a_run_can_be_stopped_and_resumed(data, tmp_path):
 
 
 def test_baselines(data):
-    few, (new, truth) = data
+    _, (_, truth) = data
     both = prepared(data)
     problem = both.labelled_problem(1.0, 64)
     start = solve(problem, make_solver("sdm"), C=1.0, random_state=0).weights
@@ -135,7 +139,7 @@ def test_suggestions_are_unsure_violating_and_diverse(data):
     known, twice = X[0], [*new[:5], new[0]]
     found = tagger.suggest([*twice, known], 7)
     assert sorted(s.index for s in found) == list(range(7))
-    assert [s.index for s in found][0] != 6  # the training sequence is the surest
+    assert found[0].index != 6  # the training sequence is the surest
     order = [s.index for s in found]
     first, second = sorted((order.index(0), order.index(5)))
     assert second == 6 or second - first > 1  # a copy comes late
@@ -161,8 +165,7 @@ def test_labels_as_constraints_are_a_structural_svm(data):
     problem = chain.encoded_problem(batch, codes, None, np.full(len(X), 30.0 / len(X)))
     standard = solve(problem, make_solver("sdm"), C=1.0, random_state=0).weights
     hits = [
-        np.mean(chain.predict_encoded(batch, w) == codes)
-        for w in (standard, result.chain_weights)
+        np.mean(chain.predict_encoded(batch, w) == codes) for w in (standard, result.chain_weights)
     ]
     assert hits[1] >= hits[0] - 0.1
     assert hits[1] > 0.85

@@ -8,7 +8,6 @@ from maxmargin.cli.options import add_reading, add_threads, at_least, number
 from maxmargin.cli.streaming import add_streaming, check_streaming
 from maxmargin.cli.targets import check_targets
 from maxmargin.cli.tasks.registry import CHAIN, TASKS
-from maxmargin.cli.transduction import add_transduction, check_transduction
 from maxmargin.cli.training_options import (
     add_features,
     add_prior,
@@ -18,6 +17,7 @@ from maxmargin.cli.training_options import (
     regularizer_of,
     solver_of,
 )
+from maxmargin.cli.transduction import add_transduction, check_transduction
 
 __all__ = ["check_options", "configure"]
 

@@ -1,7 +1,7 @@
 """``maxmargin train --constraints RULES [--unlabelled FILE]``: learning with prior knowledge.
 
-With unlabelled sequences the training is transductive (``docs/transductive.md``); without, the model
-is trained on the labels alone and decodes with the rules, or has weights for them.
+With unlabelled sequences the training is transductive (``docs/transductive.md``); without, the
+model is trained on the labels alone and decodes with the rules, or has weights for them.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def train_with_constraints(options: argparse.Namespace) -> tuple[int, dict[str, 
         if unlabelled is None:
             tagger.fit(data, labels)
         else:
-            tagger.fit(data, labels, unlabelled)  # type: ignore[call-arg]
+            tagger.fit(data, labels, unlabelled)
     clock.append(time.perf_counter())
     summary = _figures(tagger, options, data, unlabelled)
     summary["seconds_read"] = clock[1] - clock[0]
@@ -197,13 +197,17 @@ def _tagger(options: argparse.Namespace, rules: Any) -> SequenceTagger:
     }
     if options.unlabelled is None:
         return SequenceTagger(**common, gap=options.gap)
-    given = {k: d if getattr(options, k) is None else getattr(options, k) for k, d in DEFAULTS.items()}
+    given = {
+        k: d if getattr(options, k) is None else getattr(options, k) for k, d in DEFAULTS.items()
+    }
     return TransductiveTagger(
         **common, **given, gap=max(options.gap, 0.01), verbose=0 if options.quiet else 1
     )
 
 
-def _figures(tagger: Any, options: argparse.Namespace, data: Any, unlabelled: Any) -> dict[str, Any]:
+def _figures(
+    tagger: Any, options: argparse.Namespace, data: Any, unlabelled: Any
+) -> dict[str, Any]:
     import numpy as np
 
     certificate = tagger.certificate_

@@ -6,12 +6,13 @@ Chang, Ratinov and Roth, "Guiding semi-supervision with constraint-driven learni
     2  label the unlabelled sequences by constrained inference: the K best of w·Φ - ρ Σ violations
     3  w = γ w₀ + (1 - γ) (training on what was labelled);  repeat from 2
 
-Without constraints (``penalty=0``) this is plain self-training. The learner is the structural SVM of
-this library in the place of their perceptron or HMM.
+Without constraints (``penalty=0``) this is plain self-training. The learner is the structural SVM
+of this library in the place of their perceptron or HMM.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,9 @@ def constraint_driven(
     present = _aligned(first)
     for _ in range(rounds):
         best = bound.best(guided, present, c, width=beam, n_jobs=n_jobs).codes
-        labellings = [best] if top == 1 else _top(data, plain, present, c, best, top, n_jobs)
+        labellings = [best]
+        if top > 1:
+            labellings = _top(data, plain, present, c, top, best=best, n_jobs=n_jobs)
         batch = data.unlabelled.take(np.tile(np.arange(data.n_unlabelled), len(labellings)))
         share = np.full(batch.n_sequences, 1.0 / len(labellings))
         problem = chain.encoded_problem(batch, np.concatenate(labellings), None, share)
@@ -115,8 +118,9 @@ def _top(
     plain: _native.ChainProblem,
     weights: NDArray[Any],
     c: NDArray[np.float64],
-    best: NDArray[np.int32],
     top: int,
+    *,
+    best: NDArray[np.int32],
     n_jobs: int,
 ) -> list[NDArray[np.int32]]:
     """Return the K best labellings under the constraints among some candidates."""
@@ -133,7 +137,7 @@ def _top(
         totals.append(plain.score(weights, codes, n_jobs) + sums)
     order = np.argsort(-np.array(totals), axis=0, kind="stable")
     out = [best.copy() for _ in range(top)]
-    for j, (a, b) in enumerate(zip(sequences, sequences[1:], strict=False)):
+    for j, (a, b) in enumerate(itertools.pairwise(sequences)):
         seen: set[bytes] = set()
         k = 0
         for r in order[:, j]:

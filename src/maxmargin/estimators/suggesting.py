@@ -1,7 +1,7 @@
 """Which sequences to label next.
 
-A sequence is worth labelling if the model is unsure of it or violates what a person knows, and if it
-is not like those chosen already. With the ranks over the pool, from 0 (least) to 1,
+A sequence is worth labelling if the model is unsure of it or violates what a person knows, and if
+it is not like those chosen already. With the ranks over the pool, from 0 (least) to 1,
 
     worth(x) = ½ rank(uncertainty) + ½ rank(violations)
 
@@ -13,6 +13,7 @@ those chosen), where the similarity is the Jaccard index of the sets of features
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ class Suggestion(NamedTuple):
         By which it was chosen, before similar ones are discounted.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]
     margin: float
     violations: int
     worth: float
@@ -105,11 +106,9 @@ def _rank(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _greedy(worth: NDArray[np.float64], batch: Any, n: int) -> list[int]:
     if batch.indptr is None:  # arrays have no sets of features
-        return np.argsort(-worth, kind="stable")[:n].tolist()
+        return [int(i) for i in np.argsort(-worth, kind="stable")[:n]]
     ends = batch.indptr[batch.offsets]
-    sets = [
-        frozenset(batch.indices[a:b].tolist()) for a, b in zip(ends, ends[1:], strict=False)
-    ]
+    sets = [frozenset(batch.indices[a:b].tolist()) for a, b in itertools.pairwise(ends)]
     closest = np.zeros(len(sets))
     left = np.ones(len(sets), bool)
     chosen: list[int] = []

@@ -685,7 +685,7 @@ class SequenceTagger(StructuralEstimator):
         Returns
         -------
         list of Suggestion
-            The most useful first; `maxmargin.estimators.suggesting` has the rule.
+            The most useful first; ``maxmargin.estimators.suggesting`` has the rule.
         """
         threads = self._threads()
         return suggest(

@@ -129,9 +129,17 @@ def prepare_transductive(
     own = rules.rules.bind(X, chain.labels_) if rules.features else None
     reference = np.zeros(unlabelled.n_tokens, np.int32)
     return TransductiveData(
-        chain, labelled, codes, own, unlabelled, reference, bound, rules.features,
-        sample_weight, token_weight,
-    )  # fmt: skip
+        chain,
+        labelled,
+        codes,
+        own,
+        unlabelled,
+        reference,
+        bound,
+        rules.features,
+        sample_weight,
+        token_weight,
+    )
 
 
 def _sequences(y: Any) -> Any:

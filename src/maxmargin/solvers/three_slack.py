@@ -4,8 +4,8 @@
 
 with ξ₁ >= the mean hinge of the labelled sequences (18), ξ₂ >= the mean of (14) over the unlabelled
 ones (19), ξ₃ >= Γ(v) (20). Line numbers below are those of Algorithm 1, with the corrections of the
-errata: the sign of Σ γ f in (25), the 1/m of d in (27), the CCCP constant in D, and the guard of the
-inner loop (a cut is violated).
+errata: the sign of Σ γ f in (25), the 1/m of d in (27), the CCCP constant in D, and the guard of
+the inner loop (a cut is violated).
 
 The weights are (w, z), z = (v - a)/√s, as in ``maxmargin/structures/transduction.py``, so that the
 dual (23) is the program of a bundle method with three groups, C₁, C₂ and C₂ being inside the cuts.
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,8 @@ from maxmargin.solvers.cccp import CCCPResult
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.history import History
 from maxmargin.solvers.outer import OuterHistory, OuterRecord
+from maxmargin.solvers.transductive_records import GammaRecord, TransductiveResult
 from maxmargin.structures.transduction import Transduction, TransductiveData, repadded
-
-if TYPE_CHECKING:
-    from maxmargin.solvers.transductive import TransductiveResult, TransductiveSVM
 
 __all__ = ["ThreeSlack", "train_three_slack"]
 
@@ -105,8 +103,8 @@ class ThreeSlack:
         oracle.weights[:] = self.weights[: oracle.weights.size]
         oracle.written()
         result = oracle.find(self.threads)  # (26), (27)
-        loss, _, indices, values = oracle.shares(1)
-        self._add(group, float(loss[0]), indices, values)
+        losses, _, indices, values = oracle.shares(1)
+        self._add(group, float(losses[0]), indices, values)
         return float(result.hinge)
 
     def solve(self, u0: NDArray[np.float64], gap: float, limit: int) -> tuple[float, float, bool]:
@@ -169,19 +167,17 @@ class ThreeSlack:
 
 
 def train_three_slack(
-    svm: TransductiveSVM,
+    svm: Any,
     data: TransductiveData,
     chain_weights: NDArray[Any],
     group_weights: NDArray[np.float64] | None,
     gamma: Gamma | None,
 ) -> TransductiveResult:
-    """Run Algorithm 1; the parameters are those of `TransductiveSVM.train`.
+    """Run Algorithm 1 for a `TransductiveSVM`; the parameters are those of its ``train``.
 
     ``max_passes`` is the most rounds of cuts of a convex step (500 by default). There are no
     stages, checkpoints or 4-byte weights here.
     """
-    from maxmargin.solvers.transductive import GammaRecord, TransductiveResult
-
     own = data.bound.gamma(svm.scale) if gamma is None else gamma
     if own.dimension != data.bound.dimension:
         raise ConstraintError(
@@ -219,9 +215,15 @@ def train_three_slack(
         seconds = time.perf_counter() - began
         records.append(
             OuterRecord(
-                n, value, primal - imputed.constant, changed, certificate.gap, svm.gap,
-                step.n_cuts - before, seconds,
-            )  # fmt: skip
+                n,
+                value,
+                primal - imputed.constant,
+                changed,
+                certificate.gap,
+                svm.gap,
+                step.n_cuts - before,
+                seconds,
+            )
         )
         if svm.gammas:
             found = objective.bound_of_gamma(weights, svm.n_jobs)

@@ -3,7 +3,7 @@
 The problem is (13) of the transductive paper; ``maxmargin/structures/transduction.py`` has it, with
 the derivation of the blocks and of the link. Line numbers are those of Algorithm 1 of its appendix:
 
-    2   start: w of the supervised model, v_j at its target                       `TransductiveSVM`   
+    2   start: w of the supervised model, v_j at its target                       `TransductiveSVM`
     5   impute: constraint-guided inference (12), u₀ of (21)                      `TransductivePart`
     6-11  convex step: the engine's passes over all blocks, to a gap              `cccp`
     12  until the objective (13) does not fall any more                           `cccp`
@@ -30,68 +30,11 @@ from maxmargin.regularizers.base import BoundRegularizer
 from maxmargin.solvers.cccp import CCCPResult, cccp
 from maxmargin.solvers.outer import Imputation, OuterRecord
 from maxmargin.solvers.registry import make_solver
+from maxmargin.solvers.three_slack import train_three_slack
+from maxmargin.solvers.transductive_records import GammaRecord, TransductiveResult
 from maxmargin.structures.transduction import Transduction, TransductiveData, repadded
 
 __all__ = ["GammaRecord", "TransductivePart", "TransductiveResult", "TransductiveSVM"]
-
-
-@dataclass(frozen=True)
-class GammaRecord:
-    """What an outer iteration says about the constraints.
-
-    Attributes
-    ----------
-    n_outer : int
-        Number of the iteration.
-    objective : float
-        Objective (13).
-    gamma_v : float
-        Γ(v), the B of Lemma 2.
-    gamma : float
-        The actual Γ of the predictions on the unlabelled sequences.
-    bound : float
-        Lemma 2's bound of ``gamma``.
-    stage : str
-        Empty, or the μ of a stage of annealing.
-    """
-
-    n_outer: int
-    objective: float
-    gamma_v: float
-    gamma: float
-    bound: float
-    stage: str = ""
-
-
-@dataclass
-class TransductiveResult:
-    """A trained transductive model.
-
-    Attributes
-    ----------
-    result : CCCPResult
-        Of the last stage, with the records of all.
-    transduction : Transduction
-        The objective of the last stage.
-    objective : float
-        (13) at the weights.
-    gammas : list of GammaRecord
-        One for each outer iteration.
-    chain_weights : array
-        Native weights of the chain.
-    group_weights : float64 array
-        Weights of the constraint features; empty without them.
-    v : float64 array
-        The auxiliary vectors.
-    """
-
-    result: CCCPResult
-    transduction: Transduction
-    objective: float
-    gammas: list[GammaRecord]
-    chain_weights: NDArray[Any]
-    group_weights: NDArray[np.float64]
-    v: NDArray[np.float64]
 
 
 class TransductivePart:
@@ -163,7 +106,7 @@ class TransductiveSVM:
     gammas : bool
         Whether Γ and Lemma 2's bound are computed at each outer iteration.
     verbose, random_state, checkpoint, resume
-        As for `maxmargin.solvers.cccp.cccp`.
+        As for ``maxmargin.solvers.cccp.cccp``.
     """
 
     C1: float = 10.0
@@ -195,7 +138,9 @@ class TransductiveSVM:
         for name, least in (("anneal", 0), ("max_outer", 1), ("width", 1)):
             check_whole(name, getattr(self, name), least)
 
-    def objective(self, data: TransductiveData, mu: float | None = None, gamma: Any = None) -> Transduction:
+    def objective(
+        self, data: TransductiveData, mu: float | None = None, gamma: Any = None
+    ) -> Transduction:
         """Return (13) on some data, maybe with another μ or Γ."""
         return Transduction(
             data,
@@ -224,7 +169,7 @@ class TransductiveSVM:
         group_weights : array or None
             Those of the constraint features.
         gamma : Gamma or None
-            Another Γ than that of the constraints; one that is no `IntervalGamma` needs
+            Another Γ than that of the constraints; one that is no ``IntervalGamma`` needs
             ``schedule="paper"``.
 
         Returns
@@ -233,7 +178,6 @@ class TransductiveSVM:
             The weights with the lowest objective that was met.
         """
         if self.schedule == "paper":
-            from maxmargin.solvers.three_slack import train_three_slack
 
             return train_three_slack(self, data, chain_weights, group_weights, gamma)
         single = self.dtype == "float32"
@@ -279,9 +223,9 @@ class TransductiveSVM:
             if not last:
                 chain = repadded(data.chain, chain, self.dtype)
         result = results[-1]
-        return TransductiveResult(
-            result, objective, result.objective, gammas, chain, groups, v
-        )
+        assert groups is not None
+        assert v is not None
+        return TransductiveResult(result, objective, result.objective, gammas, chain, groups, v)
 
 
 def _regularizer(objective: Transduction, single: bool) -> BoundRegularizer | None:
@@ -289,7 +233,9 @@ def _regularizer(objective: Transduction, single: bool) -> BoundRegularizer | No
     return BoundRegularizer(L2(), objective.link(single)) if objective.n_free else None
 
 
-def _recorder(svm: TransductiveSVM, objective: Transduction, part: TransductivePart, out: list[GammaRecord]) -> Any:
+def _recorder(
+    svm: TransductiveSVM, objective: Transduction, part: TransductivePart, out: list[GammaRecord]
+) -> Any:
     def record(outer: OuterRecord) -> None:
         if not svm.gammas or part.weights is None:
             return

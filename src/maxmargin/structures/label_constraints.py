@@ -1,8 +1,8 @@
 """Labels as constraints: section 4 of the transductive paper.
 
-φ(x, y) has an entry for each token and label, 1 where the token has the label; the target is that of
-the true labelling, and Γ = ½ Σ_i ‖v_i - φ(x_i, y_i)‖₁ is the Hamming loss where v_i is an encoding
-of a labelling. With these, (13) without its labelled part is Eq. (16): a structural SVM that is
+φ(x, y) has an entry for each token and label, 1 where the token has the label; the target is that
+of the true labelling, and Γ = ½ Σ_i ‖v_i - φ(x_i, y_i)‖₁ is the Hamming loss where v_i encodes
+a labelling. With these, (13) without its labelled part is Eq. (16): a structural SVM that is
 trained by constraints alone.
 """
 
@@ -52,7 +52,7 @@ class LabelConstraints(Constraint):
         return ()
 
     def assemble(self, assembly: Assembly) -> None:
-        """An indicator of each label at each token."""
+        """Give an indicator of each label at each token."""
         n = assembly.sample.n_tokens
         if len(self.codes) != n:
             raise ConstraintError(f"found {len(self.codes)} labels; expected {n}, one a token")

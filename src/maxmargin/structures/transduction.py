@@ -243,9 +243,13 @@ class Transduction:
         low, high = phi_range(bound)
         with np.errstate(invalid="ignore"):
             pull = np.stack([low - kinks.target, high - kinks.target]) * (mu / m)
-        known = kinks.own & ~kinks.shared & (pull >= -kinks.below).all(0) & (pull <= kinks.above).all(0)
+        known = (
+            kinks.own & ~kinks.shared & (pull >= -kinks.below).all(0) & (pull <= kinks.above).all(0)
+        )
         self.known: NDArray[np.bool_] = known if pin else np.zeros(D, bool)
-        self.free: NDArray[np.int32] = np.where(self.known, -1, np.cumsum(~self.known) - 1).astype(np.int32)
+        self.free: NDArray[np.int32] = np.where(self.known, -1, np.cumsum(~self.known) - 1).astype(
+            np.int32
+        )
         self.n_free = int(np.count_nonzero(~self.known))
         self._kinks = kinks
         binary = self.known & (low == 0) & (high == 1)
@@ -270,7 +274,8 @@ class Transduction:
             b=self._b,
         )
         labelled = data.labelled_problem(C1 / max(data.n_labelled, 1), width)
-        members = [self.unlabelled] if labelled is None else [labelled, self.unlabelled]
+        members: list[Any] = [] if labelled is None else [labelled]
+        members.append(self.unlabelled)
         terms = kinks.rest(self.free, self.unit, C2, self.target)
         if terms is not None:
             members.append(_native.IntervalProblem(self.unlabelled, *terms))
@@ -450,7 +455,6 @@ class Transduction:
         phi = self.data.bound.phi(self.infer(weights, 0.0, threads).codes)
         bound = 2 * self._lipschitz() * float(np.sqrt(m * A / self.mu)) + B
         return B, self.gamma.value(phi), bound
-
 
     def _lipschitz(self) -> float:
         """Return the Lipschitz constant of Γ in the units of v in which (7) is plain."""
