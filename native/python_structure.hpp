@@ -10,6 +10,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 #include <cmath>
 
@@ -100,10 +101,18 @@ class PythonStructure final : public SparsePlanes<double> {
     grades_offered_ = nb::cast<bool>(nb::getattr(problem_, "offers_grades", nb::bool_(false)));
     listings_kept_ = nb::hasattr(problem_, "kept_listing");
     argmax_too_ = nb::cast<bool>(nb::getattr(problem_, "offers_argmax_too", nb::bool_(false)));
+    const nb::object weights = nb::getattr(problem_, "example_weight", nb::none());
+    if (weights.is_none()) return;
+    example_weight_ = nb::cast<std::vector<double>>(weights);
+    if (example_weight_.size() != n_examples_) throw BadInput("expected one weight for each example");
+    for (const double weight : example_weight_) {
+      if (!(weight >= 0.0 && weight <= 1e30)) throw BadInput("the weight of an example is negative or not finite");
+    }
   }
 
   std::size_t n_examples() const override { return n_examples_; }
   std::size_t n_weights() const override { return n_weights_; }
+  double example_weight(std::size_t i) const override { return example_weight_.empty() ? 1.0 : example_weight_[i]; }
   bool thread_safe() const override { return false; }
   bool exact_oracle() const override { return false; }
   double rounding(std::size_t, CodeView code, const double* w) const override {
@@ -233,6 +242,7 @@ class PythonStructure final : public SparsePlanes<double> {
 
   nb::object problem_, oracle_;
   std::size_t n_examples_, n_weights_;
+  std::vector<double> example_weight_;  // empty: ones
   bool grades_offered_ = false, listings_kept_ = false, argmax_too_ = false;
 };
 
