@@ -34,11 +34,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("io.objective",),  # what a model file says of regulariser and solver ...
     ("io.meta_checks", "io.training_meta"),
     ("io.parameters",),
-    ("io.structure_file",),  # ... of any structure that can write down its state,
+    ("io.structure_file", "io.user_structure"),  # ... of any structure that can write down its state,
     ("io.tagger_file",),  # ... and of a chain
     ("models.base",),
     ("models.kinds",),  # the registry, which imports a kind when it is asked for
-    ("estimators", "selection"),  # for Python with scikit-learn, and for the command line without
+    ("selection",),  # trainings of a chain and choices among models, without scikit-learn
+    ("estimators",),  # with scikit-learn
     ("models",),  # kinds of model files: loaded as estimators, described for `info`
     ("demo",),  # an experiment with an estimator
     ("report",),  # pictures

@@ -23,7 +23,7 @@ from native_problems import (
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def brute_force(problem, w, offsets, n_labels, temperature, mask):
+def brute_force(problem, w, offsets, n_labels, temperature, mask):  # noqa: PLR0917
     """Return log Z and the marginals by adding up all labellings, by their native scores."""
     log_z, tokens = [], []
     transition = np.reshape(mask.get("transition", np.ones(n_labels**2)), (n_labels, n_labels))
@@ -40,7 +40,9 @@ def brute_force(problem, w, offsets, n_labels, temperature, mask):
         kept = [
             (y, s)
             for y, s in zip(rows, values, strict=True)
-            if start[y[0]] and end[y[-1]] and all(transition[a, b] for a, b in itertools.pairwise(y))
+            if start[y[0]]
+            and end[y[-1]]
+            and all(transition[a, b] for a, b in itertools.pairwise(y))
         ]
         top = max(s for _, s in kept)
         z = sum(np.exp(s - top) for _, s in kept)
@@ -63,7 +65,7 @@ def brute_force(problem, w, offsets, n_labels, temperature, mask):
     pairs=st.booleans(),
     masked=st.booleans(),
 )
-def test_the_sum_over_all_labellings(
+def test_the_sum_over_all_labellings(  # noqa: PLR0917
     kernels, single, seed, lengths, n_labels, temperature, pairs, masked
 ):
     rng = np.random.default_rng(seed)
@@ -142,5 +144,5 @@ def test_bad_input():
     nothing = np.zeros(2, np.uint8)
     with pytest.raises(ValueError, match="no labelling of sequence 0"):
         problem.marginals(w, 1.0, end=nothing)
-    with pytest.raises(ValueError, match="expected .* weights"):
+    with pytest.raises(ValueError, match=r"expected .* weights"):
         problem.marginals(_native.aligned_array(1, True), 1.0)

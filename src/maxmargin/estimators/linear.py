@@ -235,7 +235,15 @@ random_state, callbacks, checkpoint, resume
     def _new_structure(self) -> Any:
         return Binary(bias=self._bias)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, margins: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        margins: Any = None,
+        eval_set: Any = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -248,6 +256,8 @@ random_state, callbacks, checkpoint, resume
             A factor of C for each example, finite and not negative: what its errors cost.
         margins : array of shape (n_examples,), optional
             By how much the score of each example shall be on its side of 0; 1 where not given.
+        eval_set : tuple (X, y), optional
+            Other data: the model of the pass with the best ``score`` on them is kept.
 
         Returns
         -------
@@ -273,9 +283,9 @@ random_state, callbacks, checkpoint, resume
                 self.class_weight, classes=classes, y=labels, sample_weight=weights
             )
             weights = factors[codes] if weights is None else weights * factors[codes]
-        self._fit_and_note(X, labels, sample_weight=weights, margins=margins)
-        self._after_load()
-        return self
+        return self._fit_checked(
+            X, labels, sample_weight=weights, margins=margins, eval_set=eval_set
+        )
 
     def _after_load(self) -> None:
         super()._after_load()
@@ -461,7 +471,7 @@ random_state, callbacks, checkpoint, resume
             raise ValueError(f"epsilon is {self.epsilon!r}; expected a number from 0 to 1e11")
         return Regression(epsilon, bias=self._bias)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
         """Train.
 
         Parameters
@@ -472,6 +482,8 @@ random_state, callbacks, checkpoint, resume
             Their numbers.
         sample_weight : array of shape (n_examples,), optional
             A factor of C for each example, finite and not negative.
+        eval_set : tuple (X, y), optional
+            Other data: the model of the pass with the best ``score`` on them is kept.
 
         Returns
         -------
@@ -491,9 +503,7 @@ random_state, callbacks, checkpoint, resume
             self, X, y, accept_sparse="csr", dtype=list(_TYPES), order="C", y_numeric=True
         )
         weights = self._weight_of(sample_weight, X)
-        self._fit_and_note(X, targets, sample_weight=weights)
-        self._after_load()
-        return self
+        return self._fit_checked(X, targets, sample_weight=weights, eval_set=eval_set)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the number of every input.

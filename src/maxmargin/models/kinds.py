@@ -29,6 +29,7 @@ _KINDS: dict[str, str | ModelKind] = {
     "alignment": "maxmargin.models.structured:AlignmentKind",
     "trees": "maxmargin.models.structured:TreesKind",
     "dependencies": "maxmargin.models.structured:DependenciesKind",
+    "structural": "maxmargin.models.structural:StructuralKind",
 }
 
 
