@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("trees",),  # parse trees
     ("links", "metrics", "scores"),  # w = link(u); scores of tags, and of other outputs
+    ("scorers",),  # the same for scikit-learn
     ("regularizers",),
     ("features",),  # text and Python objects -> numbers
     ("io",),  # files of sequences, containers of arrays, the atomic writer
@@ -34,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("io.objective",),  # what a model file says of regulariser and solver ...
     ("io.meta_checks", "io.training_meta"),
     ("io.parameters",),
-    ("io.structure_file", "io.user_structure"),  # ... of any structure that can write down its state,
+    ("io.structure_file", "io.user_structure"),  # ... of structures that write down their state,
     ("io.tagger_file",),  # ... and of a chain
     ("models.base",),
     ("models.kinds",),  # the registry, which imports a kind when it is asked for

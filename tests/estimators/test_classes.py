@@ -125,7 +125,7 @@ def test_balanced_classes():
     ).fit(X[few], y[few])
     np.testing.assert_allclose(balanced.coef_, by_hand.coef_, atol=1e-6)
     plain = MulticlassSVM(**TIGHT).fit(X[few], y[few])
-    recall = [(m.predict(X[50:100]).tolist() == "versicolor").mean() for m in (balanced, plain)]
+    recall = [(m.predict(X[50:100]) == "versicolor").mean() for m in (balanced, plain)]
     assert recall[0] > recall[1]
 
 

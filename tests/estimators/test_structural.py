@@ -110,7 +110,7 @@ def test_attributes():
 
 def test_predictions_and_scores():
     model = fitted()
-    answers = model.predict(X)
+    answers = model.predict(X).tolist()
     scores = np.array([model.score_outputs(X, [k] * len(X)) for k in range(K)])
     assert answers == scores.argmax(axis=0).tolist()
     losses = [float(a != b) for a, b in zip(answers, Y, strict=True)]

@@ -155,7 +155,9 @@ def test_rows_of_str_are_a_table():
     assert_same_model_of_rows(tagger, lists)
     tuples = [[tuple(row) for row in x] for x in INPUTS]
     assert_same_model_of_rows(tagger, SequenceTagger(**options).fit(tuples, table()[1]))
-    assert lists.predict(NEW_INPUTS).tolist() == tagger.predict(NEW_INPUTS).tolist() == tagger.predict(NEW).tolist()
+    expected = tagger.predict(NEW).tolist()
+    assert lists.predict(NEW_INPUTS).tolist() == expected
+    assert tagger.predict(NEW_INPUTS).tolist() == expected
     # one column may be plain strings
     words = [[row[0] for row in x] for x in ROWS]
     plain = SequenceTagger(template="words", random_state=0).fit(words, LABELS)
@@ -270,7 +272,8 @@ def test_from_columns_with_another_label_column(tmp_path):
     tagger = SequenceTagger.from_columns(path, **options, C=0.5, random_state=0)
     assert tagger.classes_.tolist() == ["B-NP", "I-NP", "O"]
     back = [[row[1::-1] for row in x] for x in NEW]  # without the label
-    assert tagger.predict(back).tolist() == tagger.predict([[row[::-1] for row in x] for x in NEW]).tolist()
+    turned = [[row[::-1] for row in x] for x in NEW]
+    assert tagger.predict(back).tolist() == tagger.predict(turned).tolist()
     with pytest.raises(ValueError, match="label column 3 is out of range"):
         SequenceTagger.from_columns(path, **{**options, "label_column": 3})
     with pytest.raises(ValueError, match="names column 0, which holds the labels"):

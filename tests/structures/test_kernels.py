@@ -114,9 +114,11 @@ def test_a_function_and_a_matrix_are_the_built_in_kernel(longest):
     matrix = Kernel("precomputed", matrix=gaussian(everything, everything))
     by_matrix = tagger(kernel=matrix).fit(numbers[: len(X)], y)
     np.testing.assert_allclose(certified(by_matrix), certified(built_in), rtol=2e-6)
-    assert by_matrix.predict([x.tolist() for x in numbers[len(X) :]]).tolist() == built_in.predict(more).tolist()
+    rest = [x.tolist() for x in numbers[len(X) :]]
+    assert by_matrix.predict(rest).tolist() == built_in.predict(more).tolist()
     again = pickle.loads(pickle.dumps(by_matrix))
-    assert again.predict([x[:, None] for x in numbers]).tolist() == by_matrix.predict(numbers).tolist()
+    columns = [x[:, None] for x in numbers]
+    assert again.predict(columns).tolist() == by_matrix.predict(numbers).tolist()
 
 
 @pytest.mark.parametrize("kind", ["strings", "dicts", "sparse", "mixed"])

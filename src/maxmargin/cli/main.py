@@ -38,6 +38,7 @@ COMMANDS = {
     "tag": ("tag", "tag a file, or standard input, with a model"),
     "predict": ("tag", "the same, for models of classes, trees, alignments, ..."),
     "eval": ("evaluate", "score a model on a file whose answers are known"),
+    "calibrate": ("calibrate", "make honest probabilities of a model's scores, by a held-out file"),
     "info": ("info", "what a model holds: sizes, certificate, strongest weights"),
     "convert": ("convert", "turn files of one format into another"),
     "template": ("template", "print a built-in feature template, to read or to edit"),

@@ -205,8 +205,8 @@ verbose, random_state, callbacks, checkpoint, resume
         Returns
         -------
         array of objects, of shape (n_sentences,)
-            A `Tree` for each, with the words, and with ``lexicon="tags"`` the tags, that were given. Those that are
-            a `FlatTree` were not found by parsing.
+            A `Tree` for each, with the words, and with ``lexicon="tags"`` the tags, that were
+            given. Those that are a `FlatTree` were not found by parsing.
         """
         if fallback not in ("flat", "none"):
             raise ValueError(f'fallback is {quoted(fallback)}; expected "flat" or "none"')

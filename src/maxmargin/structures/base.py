@@ -37,9 +37,10 @@ class Structure(ABC):
 
     Everything else is optional: ``n_features``, ``nonnegative``, ``prepare``, ``score``,
     ``equal``, ``encode``, ``decode``, ``true_output`` and ``best_by_loss``; ``state`` and
-    ``restore`` are for model files (see `StructuralSVM.save`). No method may change its arguments, and each must give the
-    same answer to the same question. ``maxmargin.structures.check.check_structure`` tries a
-    structure out and says in words what is wrong with it.
+    ``restore`` are for model files (see `StructuralSVM.save`). No method may change its arguments,
+    and each must give the same answer to the same question.
+    ``maxmargin.structures.check.check_structure`` tries a structure out and says in words what is
+    wrong with it.
 
     Attributes
     ----------

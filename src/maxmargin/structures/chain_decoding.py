@@ -294,8 +294,9 @@ class ChainDecoding(Structure):
         """
         self._require_prepared()
         problem, native = self._decodable(batch, weights)
-        log_z, _ = problem.marginals(native, temperature, False, n_jobs, *self._masks())
-        return log_z
+        found: tuple[NDArray[np.float64], Any]
+        found = problem.marginals(native, temperature, False, n_jobs, *self._masks())
+        return found[0]
 
     def scores_batch(
         self,
