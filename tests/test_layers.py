@@ -35,7 +35,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("io.objective",),  # what a model file says of regulariser and solver ...
     ("io.meta_checks", "io.training_meta"),
     ("io.parameters",),
-    ("io.structure_file", "io.user_structure"),  # ... of structures that write down their state,
+    ("io.structure_file",),  # ... of any structure that can write down its state,
+    ("io.user_structure",),
     ("io.tagger_file",),  # ... and of a chain
     ("models.base",),
     ("models.kinds",),  # the registry, which imports a kind when it is asked for

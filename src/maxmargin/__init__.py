@@ -6,8 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxmargin.comparing import Comparison, compare
+    from maxmargin.comparing import Comparison, EstimatorPath, compare, path
     from maxmargin.errors import (
+        CalibrationWarning,
         CheckpointWarning,
         ConvergenceWarning,
         FileFormatError,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from maxmargin.estimators.files import load
     from maxmargin.estimators.linear import SVR, BinarySVM
     from maxmargin.estimators.parser import Parser
+    from maxmargin.estimators.progress import ProgressBar
     from maxmargin.estimators.taxonomy import TaxonomySVM
     from maxmargin.features.columns import ColumnTable
     from maxmargin.features.template import Template
@@ -78,6 +80,7 @@ __all__ = [
     "Alignment",
     "BinarySVM",
     "Bounded",
+    "CalibrationWarning",
     "Certificate",
     "Chain",
     "CheckpointWarning",
@@ -89,6 +92,7 @@ __all__ = [
     "DependencyTree",
     "DualCoordinate",
     "ElasticNet",
+    "EstimatorPath",
     "ExtraGradient",
     "FileFormatError",
     "GaussianPrior",
@@ -108,6 +112,7 @@ __all__ = [
     "NotSeparableError",
     "OneSlack",
     "Parser",
+    "ProgressBar",
     "ScalingWarning",
     "SequenceTagger",
     "StructuralSVM",
@@ -124,6 +129,7 @@ __all__ = [
     "compare",
     "evaluate",
     "load",
+    "path",
     "read_columns",
     "read_trees",
     "write_trees",
@@ -132,8 +138,9 @@ __all__ = [
 # Where the public names live. They are imported when first asked for, so that `import maxmargin`
 # (and with it `maxmargin --help`) does not wait for scikit-learn and SciPy.
 _HOMES = {
-    "comparing": ("Comparison", "compare"),
+    "comparing": ("Comparison", "EstimatorPath", "compare", "path"),
     "errors": (
+        "CalibrationWarning",
         "CheckpointWarning",
         "ConvergenceWarning",
         "FileFormatError",
@@ -152,6 +159,7 @@ _HOMES = {
     "estimators.linear": ("SVR", "BinarySVM"),
     "estimators.files": ("load",),
     "estimators.parser": ("Parser",),
+    "estimators.progress": ("ProgressBar",),
     "estimators.taxonomy": ("TaxonomySVM",),
     "features.columns": ("ColumnTable",),
     "features.template": ("Template",),

@@ -69,8 +69,11 @@ def _reports(
         )
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError("sample_weight must be finite, not negative, and not all zero")
-    pairs = zip(y_true, y_pred, strict=True)
-    return [evaluate([truth], [found]) for truth, found in pairs], weights
+    chunks = evaluate(y_true, y_pred).has_chunks
+    return [
+        evaluate([truth], [found], has_chunks=chunks)
+        for truth, found in zip(y_true, y_pred, strict=True)
+    ], weights
 
 
 def _share(part: float, whole: float) -> float:

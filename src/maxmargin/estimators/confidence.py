@@ -90,7 +90,7 @@ class Confidences:
         temperature = self._temperature()
         chain, filled = self.structure_, without_empty(X)
         found: list[Any] = []
-        if filled.X is not None:
+        if not filled.nothing:
             batch = chain.encoded(filled.X)
             threads = threads_of(self.n_jobs)
             _, marginals = chain.marginals_batch(batch, self.weights_, temperature, threads)

@@ -28,6 +28,7 @@ import numpy as np
 from maxmargin.errors import NotCompatibleError
 from maxmargin.io.header_values import require_choice, require_dict, require_text, short_value
 from maxmargin.io.parameters import describe_value, restore_value
+from maxmargin.io.structure_file import ClassNeededError
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.duck import as_structure, structure_name, users_object
 from maxmargin.structures.native import NativeStructure
@@ -177,14 +178,14 @@ def class_of(name: str, given: Any = None) -> Any:
 
     Raises
     ------
-    NotCompatibleError
+    ClassNeededError
         If there is no such class, or if it is not the one that was given.
     """
     module, _, path = name.partition(":")
     if given is not None:
         cls = _given_class(given)
         if cls.__qualname__.rpartition(".")[2] != path.rpartition(".")[2]:
-            raise NotCompatibleError(
+            raise ClassNeededError(
                 f"the file holds a model of the structure {short_value(name)}; the class given is "
                 f"{cls.__module__}:{cls.__qualname__}"
             )
@@ -195,7 +196,7 @@ def class_of(name: str, given: Any = None) -> Any:
     for part in path.split("."):
         found = None if found is None else vars(found).get(part)
     if not inspect.isclass(found):
-        raise NotCompatibleError(
+        raise ClassNeededError(
             f"the file holds a model of the structure {short_value(name)}, which this program has "
             "not imported; import it, or give the class: StructuralSVM.load(path, structure=...)"
         )
@@ -217,7 +218,7 @@ def _checked(cls: Any, name: str) -> Any:
     if not any(callable(getattr(cls, m, None)) for m in ("argmax", "outputs")):
         missing.append("argmax")
     if missing:
-        raise NotCompatibleError(
+        raise ClassNeededError(
             f"{short_value(name)} is no structure: it has no {', '.join(missing)}"
         )
     return cls

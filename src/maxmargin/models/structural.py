@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from maxmargin.errors import NotCompatibleError
-from maxmargin.io.container import read_header
-from maxmargin.io.header_values import require_plain
+from maxmargin.io.container import read_container
+from maxmargin.io.header_values import require_dict, require_integer, require_text
 from maxmargin.io.inconsistent import naming_file
 from maxmargin.io.meta_checks import check_training
 from maxmargin.models.base import DescriptionRequest, ModelKind
@@ -49,11 +51,14 @@ class StructuralKind(ModelKind):
 
     def load_to_describe(self, path: Any) -> dict[str, Any]:
         """Read the header."""
-        header = read_header(path)
-        with naming_file(header.path):
-            check_training(header.meta)
-            require_plain(header.meta.get("structure", {}).get("class"), "the class", 0)
-        return header.meta
+        container = read_container(path, self.name)
+        meta, arrays = container.meta, container.arrays
+        with naming_file(container.path):
+            check_training(meta)
+            require_text(require_dict(meta["structure"], "the structure")["class"], "the class")
+            require_integer(meta["n_weights"], "n_weights", 0)
+            weights = arrays["weight_values" if "weight_values" in arrays else "weights"]
+        return {**meta, "n_nonzero": int(np.count_nonzero(weights))}
 
     def describe(self, model: dict[str, Any], request: DescriptionRequest) -> dict[str, Any]:
         """Say what a model holds."""
@@ -64,8 +69,9 @@ class StructuralKind(ModelKind):
             )
         return {
             "task": self.task,
-            "structure": str(model.get("structure", {}).get("class"))[:200],
-            "n_weights": model.get("n_weights"),
+            "structure": model["structure"]["class"][:200],
+            "n_weights": model["n_weights"],
+            "n_nonzero": model["n_nonzero"],
             "certificate": shown_certificate(model.get("certificate")),
             "training": model.get("training", {}),
         }
