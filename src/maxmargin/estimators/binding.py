@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin import _native
-from maxmargin.errors import NotCompatibleError
+from maxmargin.errors import NotCompatibleError, StructureError
 from maxmargin.regularizers import (
     L2,
     GaussianPrior,
@@ -79,7 +79,16 @@ def with_signs(regularizer: Any, structure: Structure) -> Any:
     if isinstance(given, Nonnegative) and given.where is None:
         return given
     if isinstance(given, L2):
-        return Nonnegative(None if said is True else np.asarray(said))
+        if said is True:
+            return Nonnegative()
+        where = np.asarray(said)
+        if where.dtype.kind not in "biu" or (where.size and where.min() < 0):
+            raise StructureError(
+                f"nonnegative of {structure_name(structure)} is {said!r}; expected True, indices "
+                "from 0 on, or a mask",
+                method="nonnegative",
+            )
+        return Nonnegative(where)
     raise NotCompatibleError(
         f"{structure_name(structure)} says that some of its weights must not be negative, which "
         f"goes with L2 and with Nonnegative(), not with {given}"

@@ -208,7 +208,7 @@ class Path:
         known = [score for score in scores if score is not None]
         if not known or len(known) < len(scores):
             raise ValueError("the models have no scores; give the path validation data")
-        least = max(known) * (1 - max_loss)
+        least = max(known) - max_loss * abs(max(known))  # scores that are minus a loss are negative
         good = [k for k, score in enumerate(known) if score >= least]
         return min(good, key=lambda k: (self.points[k].n_nonzero, -known[k]))
 
