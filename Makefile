@@ -58,6 +58,7 @@ bench: $(INSTALLED) ## the measured claims of the README; the peers take half an
 	$(PIP) install parasail python-crfsuite vowpalwabbit
 	$(BIN)/python benchmarks/sdm.py --data "$(DATA)"
 	$(BIN)/python benchmarks/tagging.py --data "$(DATA)"
+	$(BIN)/python benchmarks/calibration.py --data "$(DATA)" --crfsuite
 	$(BIN)/python benchmarks/sparse.py --data "$(DATA)"
 	$(BIN)/python benchmarks/hard.py --data "$(DATA)"
 	$(BIN)/python benchmarks/adaptation.py --data "$(DATA)"
