@@ -57,7 +57,7 @@ def honesty(tables: Any, found: Any, classes: list[Any], truth: list[Any]) -> fl
     place = {label: k for k, label in enumerate(classes)}
     codes = np.array([place[label] for row in found for label in row])
     table = np.concatenate(list(tables))
-    right = np.array([a == b for y, z in zip(truth, found, strict=True) for a, b in zip(y, z)])
+    right = np.concatenate([np.equal(y, z) for y, z in zip(truth, found, strict=True)])
     confidence = np.minimum(table[np.arange(len(codes)), codes], 1.0)
     return calibration_error(confidence, right)
 
@@ -93,10 +93,10 @@ def cost(tagger: SequenceTagger, X: list[Any]) -> float:
     table = ColumnTable.from_rows(X)
     best = {"predict": math.inf, "marginals": math.inf}
     for _ in range(TIMES):
-        for name in best:
+        for name, earlier in best.items():
             begin = time.process_time()
             getattr(kind, name)(model, table, 1)
-            best[name] = min(best[name], time.process_time() - begin)
+            best[name] = min(earlier, time.process_time() - begin)
     return best["marginals"] / best["predict"]
 
 
@@ -109,8 +109,10 @@ def crfsuite(data: dict[str, Any], tagger: SequenceTagger) -> dict[str, Any]:
 
     def items(X: list[Any]) -> list[Any]:
         batch = encoder.transform(ColumnTable.from_rows(X))
-        tokens = [names[batch.indices[a:b]].tolist()
-                  for a, b in zip(batch.indptr[:-1], batch.indptr[1:], strict=True)]
+        tokens = [
+            names[batch.indices[a:b]].tolist()
+            for a, b in zip(batch.indptr[:-1], batch.indptr[1:], strict=True)
+        ]
         bounds = zip(batch.offsets[:-1], batch.offsets[1:], strict=True)
         return [tokens[a:b] for a, b in bounds]
 
@@ -132,7 +134,7 @@ def crfsuite(data: dict[str, Any], tagger: SequenceTagger) -> dict[str, Any]:
             tables.append(
                 np.array([[crf.marginal(label, t) for label in classes] for t in range(len(x))])
             )
-    right = [a == b for truth, row in zip(y, found, strict=True) for a, b in zip(truth, row)]
+    right = np.concatenate([np.equal(a, b) for a, b in zip(y, found, strict=True)])
     return {
         "accuracy": float(np.mean(right)),
         "error": honesty(tables, found, classes, y),
@@ -154,7 +156,8 @@ def main() -> None:
         result, tagger = measure(data, template)
         result["marginals_over_tag"] = cost(tagger, data["test"][0])
         print(
-            f"{corpus}: accuracy {result['accuracy']:.4f}, temperature {result['temperature']:.3f}, "
+            f"{corpus}: accuracy {result['accuracy']:.4f}, "
+            f"temperature {result['temperature']:.3f}, "
             f"calibration error {result['error_before']:.4f} before and "
             f"{result['error_after']:.4f} after ({result['seconds_calibrate']:.2f} s); "
             f"marginals take {result['marginals_over_tag']:.2f} times as long as labels"

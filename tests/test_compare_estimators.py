@@ -61,7 +61,7 @@ def test_a_comparison_trains_what_fit_trains(name):
     found = compare(template, inputs, truths, gap=1e-6, reference=model.certificate_)
     assert found.runs[0].dual == pytest.approx(model.certificate_.dual, rel=1e-5)
     assert not hasattr(template, "weights_")
-    assert found.C == pytest.approx(model.certificate_.C)
+    assert pytest.approx(model.certificate_.C) == found.C
 
 
 @pytest.mark.parametrize("name", ["tagger", "structure", "classes"])

@@ -174,7 +174,7 @@ def test_empty_sequences_of_a_tagger():
     assert model.score([*X, []], [*Y, []], weights) == model.score(X, Y, weights[:-1])
     with pytest.raises(ValueError, match="no sequence has tokens"):
         model.score([[]], [[]])
-    with pytest.raises(ValueError, match="sequence 0 has 0 tokens|is empty"):
+    with pytest.raises(ValueError, match=r"sequence 0 has 0 tokens|is empty"):
         model.score([[]], [["O"]])
 
 

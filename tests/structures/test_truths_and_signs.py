@@ -1,4 +1,4 @@
-"""Truths of another kind than outputs (grades and rankings), and weights with a sign (graph cuts)."""
+"""Truths of another kind than outputs (grades, rankings); weights with a sign (graph cuts)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,11 @@ class Ranking(Structure):
     def loss(self, grades, order):
         """Share of pairs of different grades that stand in the wrong order."""
         place = np.argsort(order)
-        pairs = [(a, b) for a, b in itertools.permutations(range(len(grades)), 2)
-                 if grades[a] > grades[b]]
+        pairs = [
+            (a, b)
+            for a, b in itertools.permutations(range(len(grades)), 2)
+            if grades[a] > grades[b]
+        ]
         return sum(place[a] > place[b] for a, b in pairs) / max(len(pairs), 1)
 
     def outputs(self, x):
@@ -76,8 +79,10 @@ def test_the_objective_is_that_of_all_orders():
     slacks = []
     for x, g in zip(X, grades, strict=True):
         best = structure.joint_feature(x, structure.true_output(x, g)) @ w
-        values = [structure.loss(g, y) + structure.joint_feature(x, y) @ w - best
-                  for y in structure.outputs(x)]
+        values = [
+            structure.loss(g, y) + structure.joint_feature(x, y) @ w - best
+            for y in structure.outputs(x)
+        ]
         slacks.append(max(values))
     assert model.certificate_.primal == pytest.approx(0.5 * w @ w + sum(slacks), rel=1e-9)
 
@@ -129,8 +134,8 @@ def test_objects_with_the_methods_alone():
 # --- graph cuts: neighbours that differ must cost something, or no cut finds the best output ---
 
 SIDE = 3
-EDGES = [(r * SIDE + c, r * SIDE + c + step) for r in range(SIDE) for c in range(SIDE)
-         for step in (1, SIDE) if (c + 1 < SIDE if step == 1 else r + 1 < SIDE)]
+EDGES = [(k, k + 1) for k in range(SIDE**2) if (k + 1) % SIDE]
+EDGES += [(k, k + SIDE) for k in range(SIDE**2 - SIDE)]
 UNIT = 2**20  # flows are whole numbers
 
 
@@ -138,7 +143,7 @@ class Grid(Structure):
     """Black and white pixels; -(number of neighbours that differ) is a feature."""
 
     n_features = 3
-    nonnegative = [2]
+    nonnegative = (2,)
 
     def joint_feature(self, x, y):
         y = np.asarray(y)

@@ -159,12 +159,12 @@ class _Predictor:
         """Yield for each sequence the head line and the labels' codes of each of its best ones."""
         with naming_model(self.options.model):
             found = self.kind.kbest(self.model, data, self.options.nbest, self.options.threads)
-        shares = [""] * len(found)
+        shares: list[Any] = [None] * len(found)
         if self.options.marginals:
             shares = labelling_shares(self.kind, self.model, data, self.options.threads)
         for outputs, share in zip(found, shares, strict=True):
             yield [
-                (f"# {rank} {score:.6f}{share and share(score)}", codes.tolist())
+                (f"# {rank} {score:.6f}{share(score) if share else ''}", codes.tolist())
                 for rank, (score, codes) in enumerate(outputs)
             ]
 
