@@ -83,11 +83,23 @@ def test_the_temperature_is_that_of_the_greatest_likelihood(tagger):
         other.temperature_ = temperature
         return -other.sequence_log_proba(*DEV).sum()
 
-    best = log_loss(tagger.temperature_)
-    assert tagger.calibration_.log_loss * sum(map(len, DEV[1])) == pytest.approx(best, rel=1e-6)
-    for factor in (0.5, 0.9, 0.98, 1.02, 1.1, 2.0):
-        assert log_loss(factor * tagger.temperature_) > best
-    assert tagger.calibration_.log_loss < tagger.calibration_.log_loss_before
+    def token_loss(temperature):
+        other = fitted()
+        other.temperature_ = temperature
+        found = other.predict_marginals(DEV[0])
+        pairs = zip(found, DEV[1], strict=True)
+        return -sum(np.log(p[label]) for row, y in pairs for p, label in zip(row, y, strict=True))
+
+    n = sum(map(len, DEV[1]))
+    whole = fitted().calibrate(*DEV, criterion="sequences")
+    for model, loss in ((whole, log_loss), (tagger, token_loss)):
+        best = loss(model.temperature_)
+        assert model.calibration_.log_loss * n == pytest.approx(best, rel=1e-6)
+        for factor in (0.5, 0.9, 0.97, 1.03, 1.1, 2.0):
+            assert loss(factor * model.temperature_) > best
+        assert model.calibration_.log_loss < model.calibration_.log_loss_before
+    with pytest.raises(ValueError, match="criterion is 'words'"):
+        fitted().calibrate(*DEV, criterion="words")
 
 
 def test_calibration_makes_it_honest():

@@ -89,7 +89,10 @@ def fitted(structure, **params):
     return StructuralSVM(structure, C=1.0, random_state=0, **params).fit(X, Y)
 
 
-@pytest.mark.parametrize("structure", [Classes(2.0, ["a"]), WithState(2.0), Duck()], ids=repr)
+STRUCTURES = [Classes(2.0, ["a"]), WithState(2.0), Duck()]
+
+
+@pytest.mark.parametrize("structure", STRUCTURES, ids=["attributes", "state", "methods"])
 def test_round_trip(tmp_path, structure):
     model = fitted(structure, solver=SDM("paper"), regularizer=ElasticNet(l1_ratio=0.3))
     size = model.save(tmp_path / "m.mm")

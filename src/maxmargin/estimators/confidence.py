@@ -41,7 +41,7 @@ class Confidences:
     temperature_: float
     calibration_: Calibration
 
-    def calibrate(self, X: Any, y: Any) -> Self:
+    def calibrate(self, X: Any, y: Any, *, criterion: str = "tokens") -> Self:
         """Choose the temperature under which the labels of held-out sequences are most likely.
 
         It changes how sure the model says to be, and no prediction.
@@ -54,6 +54,9 @@ class Confidences:
         y : list of label sequences
             Their labels. Sequences with a label that was not in training, or with labels that
             ``allowed`` forbids, are left out.
+        criterion : {"tokens", "sequences"}
+            Whose likelihood is maximised: that of single labels, which makes `predict_marginals`
+            honest, or that of whole labellings, for `sequence_proba`.
 
         Returns
         -------
@@ -63,7 +66,12 @@ class Confidences:
         check_is_fitted(self, "weights_")
         data = encoded_labelled(self.structure_, X, y)
         found = find_temperature(
-            self.structure_, data.batch, data.codes, self.weights_, threads_of(self.n_jobs)
+            self.structure_,
+            data.batch,
+            data.codes,
+            self.weights_,
+            threads_of(self.n_jobs),
+            criterion=criterion,
         )
         self.temperature_, self.calibration_ = found.temperature, found
         return self

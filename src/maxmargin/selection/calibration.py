@@ -5,22 +5,28 @@ A large-margin model orders labellings by their scores; how sure it is of them i
     p(y | x) = exp(score(x, y) / T) / Z(x),
 
 one number, the temperature T, decides how sure the model sounds, and changes no prediction. It is
-chosen by the likelihood of labelled data that the model was not trained on,
+chosen by the likelihood of labelled data that the model was not trained on: of whole labellings,
 
-    L(β) = Σ_i [β score(x_i, y_i) - log Σ_y exp(β score(x_i, y))],    β = 1/T.
+    L(β) = Σ_i [β score(x_i, y_i) - log Σ_y exp(β score(x_i, y))],    β = 1/T,
 
-L is concave in β (minus a log-sum-exp of functions that are linear in β), so it has one maximum,
-which is found by a search in one dimension; a value of L costs one forward pass.
+or of single labels, M(β) = Σ_i Σ_t log p(y_it | x_i). L is concave in β (minus a log-sum-exp of
+functions that are linear in β), so it has one maximum, which is found by a search in one dimension;
+a value of L costs one forward pass. M need not be concave; it is searched for its maximum next to
+that of L. A temperature cannot serve both: a chain that misses dependencies between its labels is
+surer of labellings than of labels. Probabilities of labels are what most people look at.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from maxmargin.features.batch import EncodedBatch
@@ -34,6 +40,8 @@ STEP, PRECISION = 4.0, 1e-3
 RANGE = 1e9
 #: Where a colder model gains less than this a token, it is as sure as it need be.
 ENOUGH = 1e-6
+#: What can be made likely.
+CRITERIA = ("tokens", "sequences")
 
 
 class Calibration(NamedTuple):
@@ -44,7 +52,7 @@ class Calibration(NamedTuple):
     temperature : float
         T.
     log_loss : float
-        Minus the log-likelihood of the labels by token, at this temperature.
+        Minus the log-likelihood by token, at this temperature, by the criterion asked for.
     log_loss_before : float
         The same at the temperature 1.
     n_sequences : int
@@ -67,6 +75,8 @@ def find_temperature(
     codes: NDArray[np.int32],
     weights: Any,
     threads: int = 1,
+    *,
+    criterion: str = "tokens",
 ) -> Calibration:
     """Find the temperature under which held-out labels are most likely.
 
@@ -82,6 +92,8 @@ def find_temperature(
         The model.
     threads : int
         Number of threads.
+    criterion : {"tokens", "sequences"}
+        Whose likelihood is maximised: that of single labels, or of whole labellings.
 
     Returns
     -------
@@ -94,6 +106,8 @@ def find_temperature(
     ValueError
         If no sequence is left to choose it on.
     """
+    if criterion not in CRITERIA:
+        raise ValueError(f"criterion is {criterion!r}; expected one of {', '.join(CRITERIA)}")
     known = (codes >= 0) & (codes < chain.n_labels)
     usable = np.logical_and.reduceat(known, batch.offsets[:-1])
     usable &= chain.allowed_batch(batch.offsets, np.where(known, codes, 0).astype(np.int32))
@@ -109,30 +123,34 @@ def find_temperature(
         batch = batch.take(kept)
     scores = float(chain.scores_batch(batch, codes, weights, threads).sum())
     n = len(codes)
-    seen: dict[float, float] = {}
 
-    def loss(exponent: float) -> float:
-        """Return the loss a token at the temperature STEP ** exponent."""
-        if exponent not in seen:
-            temperature = STEP**exponent
-            log_z = chain.log_partition_batch(batch, weights, temperature, threads)
-            seen[exponent] = (float(log_z.sum()) - scores / temperature) / n
-        return seen[exponent]
+    # Losses a token at the temperature STEP ** exponent.
+    @functools.cache
+    def of_sequences(exponent: float) -> float:
+        temperature = STEP**exponent
+        log_z = chain.log_partition_batch(batch, weights, temperature, threads)
+        return float((log_z.sum() - scores / temperature) / n)
 
-    most = math.log(RANGE, STEP)
-    low, middle, high = -1.0, 0.0, 1.0
-    while loss(low) < loss(middle) and low > -most:
-        if loss(middle) - loss(low) < ENOUGH:
-            break
-        low, middle, high = low - 1, low, middle
-    while loss(high) < loss(middle) and high < most:
-        low, middle, high = middle, high, high + 1
-    best = _smallest(loss, low, middle, high)
+    @functools.cache
+    def of_tokens(exponent: float) -> float:
+        _, table = chain.marginals_batch(batch, weights, STEP**exponent, threads)
+        found = np.maximum(table[np.arange(n), codes], np.finfo(np.float64).tiny)
+        return -float(np.log(found).mean())
+
+    best, loss = _smallest(of_sequences, 0.0), of_sequences
+    if criterion == "tokens":
+        best, loss = _smallest(of_tokens, best), of_tokens
     return Calibration(STEP**best, loss(best), loss(0.0), batch.n_sequences, n_left_out)
 
 
-def _smallest(f: Any, low: float, middle: float, high: float) -> float:
-    """Return where a function with one valley is smallest, by golden sections of a bracket."""
+def _smallest(f: Callable[[float], float], start: float) -> float:
+    """Return where a function is smallest: a bracket around a start, then golden sections."""
+    most = math.log(RANGE, STEP)
+    low, middle, high = start - 1, start, start + 1
+    while f(low) < f(middle) and low > -most and f(middle) - f(low) >= ENOUGH:
+        low, middle, high = low - 1, low, middle
+    while f(high) < f(middle) and high < most:
+        low, middle, high = middle, high, high + 1
     golden = (3 - math.sqrt(5)) / 2
     while high - low > PRECISION:
         left = middle - low > high - middle
