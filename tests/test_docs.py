@@ -22,7 +22,7 @@ PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.
 #: Pages with commands in blocks without a language, and how many each has.
 COMMANDS = {
     "README.md": 3,
-    "docs/confidences.md": 1,
+    "docs/confidences.md": 3,
     "docs/dependencies.md": 3,
     "docs/formulations.md": 1,
     "docs/priors.md": 2,

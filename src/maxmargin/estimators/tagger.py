@@ -292,7 +292,8 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         """
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
-        self._check_stored(self._minimised())
+        self._check_stored({name: getattr(self, name) for name in OBJECTIVE})
+        self._minimised()  # what does not go together is told before the data are read
         if self.class_weight is not None:
             token_weight = weights_of_tokens(
                 self.class_weight,
