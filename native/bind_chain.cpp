@@ -1,6 +1,7 @@
 // Python bindings of the chain: encoded batches, decoding.
 #include "bind_decoding.hpp"
 #include "bind_tokens.hpp"
+#include "chain_marginals.hpp"
 #include "data_hash.hpp"
 
 namespace mm {
@@ -107,6 +108,26 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         return to_numpy(std::move(out));
       },
       "weights"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes);
+  cls.def(
+      "marginals",
+      [](ChainProblem& problem, const Weights& weights, double temperature, bool tokens, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
+        require(std::isfinite(temperature) && temperature > 0.0, "the temperature must be positive and finite, got " + std::to_string(temperature));
+        const ChainMarginals<T> chain(*problem.chain<T>(), checked_weights(problem.data(), weights),
+                                      allowed_edges(problem.data(), transition, start, end), 1.0 / temperature, table_bytes);
+        std::vector<double> out(tokens ? std::size_t(problem.data().offsets.back()) * problem.data().n_labels : 0);
+        std::vector<double> log_z(problem.n_examples());
+        {
+          nb::gil_scoped_release release;
+          if (tokens) {
+            chain.marginals(threads, log_z.data(), out.data());
+          } else {
+            chain.log_partition(threads, log_z.data());
+          }
+        }
+        return nb::make_tuple(to_numpy(std::move(log_z)), to_numpy(std::move(out)));
+      },
+      "weights"_a, "temperature"_a, "tokens"_a = true, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(),
+      "end"_a = nb::none(), "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "kbest",
       [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {

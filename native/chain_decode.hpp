@@ -153,7 +153,7 @@ class ChainDecoder {
     return sum;
   }
 
- private:
+ protected:
   void mask(const AllowedEdges& allowed) {
     if (!allowed.any()) return;
     const std::size_t L = chain_.n_labels(), Lp = chain_.row_size();

@@ -28,6 +28,7 @@ COMMANDS = {
     "docs/choosing.md": 6,
     "docs/classes.md": 4,
     "docs/coming_from.md": 18,
+    "docs/confidences.md": 3,
     "docs/dependencies.md": 3,
     "docs/formulations.md": 1,
     "docs/priors.md": 2,

@@ -158,6 +158,42 @@ class ChainProblem(Problem):
         self, weights: SparseWeights, threads: int = 1, table_bytes: int = 67108864
     ) -> F64: ...
     @overload
+    def marginals(
+        self,
+        weights: NDArray[numpy.float32],
+        temperature: float,
+        tokens: bool = True,
+        threads: int = 1,
+        transition: NDArray[numpy.uint8] | None = None,
+        start: NDArray[numpy.uint8] | None = None,
+        end: NDArray[numpy.uint8] | None = None,
+        table_bytes: int = 67108864,
+    ) -> tuple[Any, ...]: ...
+    @overload
+    def marginals(
+        self,
+        weights: NDArray[numpy.float64],
+        temperature: float,
+        tokens: bool = True,
+        threads: int = 1,
+        transition: NDArray[numpy.uint8] | None = None,
+        start: NDArray[numpy.uint8] | None = None,
+        end: NDArray[numpy.uint8] | None = None,
+        table_bytes: int = 67108864,
+    ) -> tuple[Any, ...]: ...
+    @overload
+    def marginals(
+        self,
+        weights: SparseWeights,
+        temperature: float,
+        tokens: bool = True,
+        threads: int = 1,
+        transition: NDArray[numpy.uint8] | None = None,
+        start: NDArray[numpy.uint8] | None = None,
+        end: NDArray[numpy.uint8] | None = None,
+        table_bytes: int = 67108864,
+    ) -> tuple[Any, ...]: ...
+    @overload
     def kbest(
         self,
         weights: NDArray[numpy.float32],

@@ -111,6 +111,10 @@ class CheckpointWarning(UserWarning):
     """A checkpoint could not be written; training went on without it."""
 
 
+class CalibrationWarning(UserWarning):
+    """Probabilities were asked of a model whose scores are not calibrated."""
+
+
 class ScalingWarning(UserWarning):
     """Columns of the features are of quite another size than the rest, which slows training."""
 

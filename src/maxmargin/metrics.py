@@ -226,7 +226,10 @@ class TagReport:
 
 
 def evaluate(
-    truth: Iterable[Iterable[Hashable]], predicted: Iterable[Iterable[Hashable]]
+    truth: Iterable[Iterable[Hashable]],
+    predicted: Iterable[Iterable[Hashable]],
+    *,
+    has_chunks: bool | None = None,
 ) -> TagReport:
     """Compare predicted label sequences with the true ones.
 
@@ -234,6 +237,8 @@ def evaluate(
     ----------
     truth, predicted : sequences of sequences of labels
         Labels may be anything hashable; those that are no strings are shown with ``str``.
+    has_chunks : bool or None
+        Whether chunks are counted. None: if a tag of the truth begins with B-, I-, E- or S-.
 
     Returns
     -------
@@ -265,6 +270,7 @@ def evaluate(
         np.fromiter(map(code.__getitem__, chain.from_iterable(predicted_rows)), np.int64),
         offsets,
         [str(label) for label in labels],
+        has_chunks=has_chunks,
     )
 
 
@@ -289,7 +295,12 @@ def _rows(sequences: Iterable[Iterable[Hashable]], name: str) -> list[list[Hasha
 
 
 def evaluate_codes(
-    truth: ArrayLike, predicted: ArrayLike, offsets: ArrayLike, labels: Sequence[str]
+    truth: ArrayLike,
+    predicted: ArrayLike,
+    offsets: ArrayLike,
+    labels: Sequence[str],
+    *,
+    has_chunks: bool | None = None,
 ) -> TagReport:
     """Compare predicted tags with the true ones, both as codes.
 
@@ -301,6 +312,8 @@ def evaluate_codes(
         Sequence i has the tokens ``offsets[i]`` to ``offsets[i + 1] - 1``.
     labels : sequence of str
         Their names, all different.
+    has_chunks : bool or None
+        As for `evaluate`.
 
     Returns
     -------
@@ -320,7 +333,8 @@ def evaluate_codes(
     confusion = np.bincount(t * len(labels) + p, minlength=len(labels) ** 2)
     confusion = confusion.astype(np.int64, copy=False).reshape(len(labels), len(labels))
     occurs = np.flatnonzero(confusion.sum(axis=1))
-    has_chunks = any(labels[k][:2] in ("B-", "I-", "E-", "S-") for k in occurs)
+    if has_chunks is None:
+        has_chunks = any(labels[k][:2] in ("B-", "I-", "E-", "S-") for k in occurs)
 
     chunks, per_type = ChunkScore(0, 0, 0), dict[str, ChunkScore]()
     wrong = t != p

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import say
-from maxmargin.cli.model import add_model, load_model
+from maxmargin.cli.model import add_model, load_model, true_labels
 from maxmargin.cli.options import add_reading, add_threads, read_data
 from maxmargin.cli.tasks.registry import CHAIN
 
@@ -116,18 +116,7 @@ def _of_model(options: argparse.Namespace) -> tuple[TagReport, dict[str, Any]]:
     kind, model, inputs = load_model(options)
     loaded = time.perf_counter()
     data: Any = read_data(options.file, options, inputs.vocabulary)
-    column = inputs.label_column
-    if column is None and inputs.columns:
-        raise ValueError(
-            f"{options.model}: was trained on rows without labels, so it does not say which column "
-            "of a file has them; use it from Python"
-        )
-    if column is not None and data.n_columns != inputs.n_columns:
-        raise ValueError(
-            f"{data.source}: found {data.n_columns} columns; expected {inputs.n_columns}, "
-            f"as in training, with the label in column {column}"
-        )
-    labels = data.label_codes if column is None else data.labels(column)
+    labels = true_labels(data, inputs, options.model)
     known = time.perf_counter()
     predicted = kind.predict(model, data, options.threads)
     tagged = time.perf_counter()

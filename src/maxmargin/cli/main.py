@@ -40,6 +40,7 @@ COMMANDS = {
     "predict": ("tag", "the same, for models of classes, trees, alignments, ..."),
     "eval": ("evaluate", "score a model on a file whose answers are known"),
     "constraints": ("constraints", "how often rules hold in labels and in predictions"),
+    "calibrate": ("calibrate", "make probabilities of scores, by a held-out file"),
     "info": ("info", "what a model holds: sizes, certificate, strongest weights"),
     "convert": ("convert", "turn files of one format into another"),
     "template": ("template", "print a built-in feature template, to read or to edit"),
@@ -56,6 +57,14 @@ first steps:
 "maxmargin COMMAND --help" explains the options of a command. Every command understands --json: one
 JSON object as the last line of standard output. Exit codes: 0 done, 2 bad input, 130 interrupted.
 """
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Leaves room for the longest name of a command, whose indentation argparse does not count."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._action_max_length = 4 + max(map(len, COMMANDS))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -90,7 +99,7 @@ def _parser(command: str | None, arguments: Sequence[str]) -> argparse.ArgumentP
         prog="maxmargin",
         description="Large-margin learning of structured outputs: taggers with a certificate.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)

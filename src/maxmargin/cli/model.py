@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from maxmargin.cli.options import FORMATS, guarded, is_function, load_function
 
 if TYPE_CHECKING:
+    from maxmargin.features.columns import LabelCodes
     from maxmargin.models.base import InputFiles, ModelKind
 
-__all__ = ["LoadedModel", "add_model", "load_model", "naming_model"]
+__all__ = ["LoadedModel", "add_model", "load_model", "naming_model", "true_labels"]
 
 
 class LoadedModel(NamedTuple):
@@ -65,6 +66,43 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
         help="of a model whose features a Python function made: that function, as "
         "module:function or file.py:function",
     )
+
+
+def true_labels(data: Any, inputs: InputFiles, path: str) -> LabelCodes:
+    """Return the labels that a file has, where the model says they are.
+
+    Parameters
+    ----------
+    data : ColumnTable or Items
+        The file.
+    inputs : InputFiles
+        What the model says of its files.
+    path : str
+        The file of the model, for messages.
+
+    Returns
+    -------
+    LabelCodes
+        One for each token.
+
+    Raises
+    ------
+    ValueError
+        If the model does not say where labels are, or the file has other columns.
+    """
+    column = inputs.label_column
+    if column is None and inputs.columns:
+        raise ValueError(
+            f"{path}: was trained on rows without labels, so it does not say which column of a "
+            "file has them; use it from Python"
+        )
+    if column is not None and data.n_columns != inputs.n_columns:
+        raise ValueError(
+            f"{data.source}: found {data.n_columns} columns; expected {inputs.n_columns}, "
+            f"as in training, with the label in column {column}"
+        )
+    labels: LabelCodes = data.label_codes if column is None else data.labels(column)
+    return labels
 
 
 def load_model(options: argparse.Namespace) -> LoadedModel:

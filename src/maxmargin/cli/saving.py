@@ -53,6 +53,8 @@ def save_model(
     meta = training_meta(certificate, settings, params, file_format=options.format or "conll")
     if options.format == "conllu":
         meta["columns_conllu"] = ",".join(conllu_columns(options))
+    if summary.get("temperature") is not None:
+        meta["temperature"] = summary["temperature"]
     objective = params | {"solver": _written_solver(options)}
     objective["regularizer"] = _trained_with(weights, summary, options)
     summary["model_bytes"] = save_tagger(options.model, chain, weights, meta, objective)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from maxmargin.cli.cells import check_labels
 from maxmargin.cli.console import NO_INPUT, naming
+from maxmargin.cli.marginals import labelling_shares, probability_cells, require_calibrated
 from maxmargin.cli.model import LoadedModel, add_model, load_model, naming_model
 from maxmargin.cli.options import add_reading, add_threads, at_least, read_data
 from maxmargin.cli.tasks.registry import CHAIN
@@ -64,6 +65,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="one more column: by how much the label beats the next best one there",
     )
+    parser.add_argument(
+        "--marginals",
+        action="store_true",
+        help="one more column: the probability of the label (of a labelling, with --nbest, in its "
+        "line '# rank score probability'); see maxmargin calibrate",
+    )
     add_reading(parser, labels=False)
     add_threads(parser)
 
@@ -85,8 +92,9 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     """
     from maxmargin.io.text import open_for_writing
 
-    if options.nbest is not None and options.scores:
-        raise ValueError("--nbest and --scores do not go together")
+    for other in ("nbest", "marginals"):
+        if getattr(options, other) and options.scores:
+            raise ValueError(f"--{other} and --scores do not go together")
     if options.json and options.output == "-":
         raise ValueError("--json needs -o FILE: standard output cannot hold both")
     from maxmargin.models.kinds import kind_of
@@ -99,6 +107,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     begin = time.perf_counter()
     predictor = _Predictor(load_model(options), options)
     check_labels(predictor.labels, options.model)
+    if options.marginals:
+        require_calibrated(predictor.kind, predictor.model, options.model)
     loaded = time.perf_counter()
     n_sequences = n_tokens = 0
     with naming(options.output), open_for_writing(options.output) as out:
@@ -130,6 +140,9 @@ class _Predictor:
     def cells(self, data: ColumnTable | Items, separator: str) -> tuple[Any, list[str]]:
         """Return what is written for the tokens, as places in a list of texts."""
         threads = self.options.threads
+        if self.options.marginals:
+            codes, probabilities, _ = self.kind.marginals(self.model, data, threads)
+            return probability_cells(codes, probabilities, self.names, separator)
         if not self.options.scores:
             return self.kind.predict(self.model, data, threads), self.names
         import numpy as np
@@ -146,9 +159,12 @@ class _Predictor:
         """Yield for each sequence the head line and the labels' codes of each of its best ones."""
         with naming_model(self.options.model):
             found = self.kind.kbest(self.model, data, self.options.nbest, self.options.threads)
-        for outputs in found:
+        shares: list[Any] = [None] * len(found)
+        if self.options.marginals:
+            shares = labelling_shares(self.kind, self.model, data, self.options.threads)
+        for outputs, share in zip(found, shares, strict=True):
             yield [
-                (f"# {rank} {score:.6f}", codes.tolist())
+                (f"# {rank} {score:.6f}{share(score) if share else ''}", codes.tolist())
                 for rank, (score, codes) in enumerate(outputs)
             ]
 

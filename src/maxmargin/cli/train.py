@@ -12,6 +12,7 @@ import itertools
 import time
 from typing import Any
 
+from maxmargin.cli.marginals import temperature_of
 from maxmargin.cli.peak_memory import peak_rss_mb
 from maxmargin.cli.prior import prior_figures, with_prior
 from maxmargin.cli.saving import save_model
@@ -102,6 +103,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         summary["cv"] = table
     if learned.valid is not None:
         summary.update(validation_figures(best))
+        summary["temperature"] = temperature_of(learned, best.weights, options.threads)
     if len(outcomes) > 1:
         summary["grid"] = [
             {"C": o.C, "gap": o.certificate.gap, "score": score_of(o)} for o in outcomes

@@ -255,6 +255,48 @@ class ModelKind(ABC):
         """
         raise self._refused("scores of tokens")
 
+    def marginals(
+        self, model: Any, data: ColumnTable | Items, threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+        """Predict the label of each token, and say how probable it is.
+
+        Parameters
+        ----------
+        model, data, threads
+            As for `predict`.
+
+        Returns
+        -------
+        codes : int32 array of shape (n_tokens,)
+            Codes of labels.
+        probabilities : array of shape (n_tokens,)
+            Of these labels, each at its token.
+        log_z : array of shape (n_sequences,)
+            With `temperature`, what makes the probability of an output of its score:
+            exp(score / temperature - log_z).
+
+        Raises
+        ------
+        NotCompatibleError
+            If models of this kind have no probabilities.
+        """
+        raise self._refused("probabilities of labels")
+
+    def temperature(self, model: Any) -> float | None:
+        """Return what scores are divided by to make probabilities; None: it is not calibrated.
+
+        Parameters
+        ----------
+        model : object
+            As `load` returns it.
+
+        Returns
+        -------
+        float or None
+            The temperature.
+        """
+        raise self._refused("probabilities of labels")
+
     def kbest(
         self, model: Any, data: ColumnTable | Items, k: int, threads: int = 1
     ) -> list[list[tuple[float, NDArray[np.int32]]]]:

@@ -111,6 +111,21 @@ class TaggerKind(ModelKind):
         with np.errstate(invalid="ignore"):  # of infinite scores the difference is no number
             return codes, (chosen - rivals).tolist()
 
+    def marginals(
+        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+        """Predict labels, with the probability of each; at the temperature 1 if it has none."""
+        chain, batch = model.chain, _encoded(model, data, threads)
+        codes = chain.predict_encoded(batch, model.weights, threads)
+        temperature = self.temperature(model) or 1.0
+        log_z, table = chain.marginals_batch(batch, model.weights, temperature, threads)
+        return codes, table[np.arange(len(codes)), codes], log_z
+
+    def temperature(self, model: TaggerModel) -> float | None:
+        """Return the temperature that the file has."""
+        found = model.meta.get("temperature")
+        return None if found is None else float(found)
+
     def kbest(
         self, model: TaggerModel, data: ColumnTable | Items, k: int, threads: int = 1
     ) -> list[list[tuple[float, NDArray[np.int32]]]]:
@@ -148,6 +163,7 @@ class TaggerKind(ModelKind):
             "labels": chain.classes_,
             "certificate": shown_certificate(meta.get("certificate")),
             "objective": stored_objective(model),
+            "temperature": self.temperature(model),
             "training": training,
             "params": params,
             "template": None if template is None else template.source,

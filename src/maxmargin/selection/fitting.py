@@ -14,9 +14,9 @@ from maxmargin.memory import require_memory
 from maxmargin.metrics import TagReport
 from maxmargin.regularizers import make_regularizer
 from maxmargin.selection.encoded import Encoded
-from maxmargin.selection.validation import Validation, main_score, report_of
+from maxmargin.selection.validation import Validation, best_pass, main_score, report_of
 from maxmargin.solvers import Certificate, SolveResult, make_solver, solve
-from maxmargin.solvers.driver import make_certificate, require_learned
+from maxmargin.solvers.driver import require_learned
 from maxmargin.solvers.ending import best_pass_reason
 from maxmargin.solvers.machine import Machine
 from maxmargin.structures.weight_layout import StructureLayout
@@ -174,15 +174,7 @@ def fit(
         return outcome
     outcome.scores = validation.scores
     outcome.report = report_of(chain, valid, result.weights, options.threads)
-    if validation.best is not None and validation.best[0] > main_score(outcome.report):
-        _, outcome.best_pass, outcome.weights, outcome.report = validation.best
-        # The dual of the end is a lower bound of every primal, also of these earlier weights.
-        primal = result.engine.primal_of(outcome.weights, options.threads)
-        dual = result.certificate.dual
-        widened = result.certificate.widened
-        if outcome.weights.dtype != result.weights.dtype:  # the best pass came before that
-            widened = None
-        outcome.certificate = make_certificate(
-            result.engine, primal, dual, problem.n_examples, widened=widened
-        )
+    best = best_pass(validation, result, main_score(outcome.report), options.threads)
+    if best is not None:
+        outcome.best_pass, outcome.weights, outcome.certificate, outcome.report = best
     return outcome

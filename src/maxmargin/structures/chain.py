@@ -247,7 +247,7 @@ class Chain(ChainDecoding):
         """
         self._require_prepared()
         check_lengths(X, Y)
-        batch = self._encoded(X)
+        batch = self.encoded(X)
         codes, _ = encode_labels(Y, self._codes)
         parts = self._parts(batch, codes, token_weight, sample_weight)
         return self._constrained(self._problem(batch, parts), X)
@@ -322,7 +322,7 @@ class Chain(ChainDecoding):
         self._n_kernel_tokens = problem.tokens.n_tokens
         return problem
 
-    def _encoded(self, X: Any) -> EncodedBatch:
+    def encoded(self, X: Any) -> EncodedBatch:
         """Return X in numbers, by what is known."""
         self._require_prepared()
         return self.encoder.transform(X if self._kernel is None else token_numbers(X, self._kernel))

@@ -51,7 +51,7 @@ class ChainDecoding(Structure):
         return len(self.labels_)
 
     @abstractmethod
-    def _encoded(self, X: Any) -> EncodedBatch:
+    def encoded(self, X: Any) -> EncodedBatch:
         """Return X in numbers, by what is known."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class ChainDecoding(Structure):
         list of lists of labels
             One list a sequence.
         """
-        batch = self._encoded(X)
+        batch = self.encoded(X)
         codes = self.predict_encoded(batch, weights, n_jobs, inputs=X)
         return _split(self._decoded(codes), batch.offsets)
 
@@ -161,7 +161,7 @@ class ChainDecoding(Structure):
         list of lists of (labels, score)
             For every sequence its labellings, best first; fewer where fewer exist.
         """
-        found = self.kbest_batch(self._encoded(X), weights, k, n_jobs)
+        found = self.kbest_batch(self.encoded(X), weights, k, n_jobs)
         return [[(self._decoded(codes), float(score)) for score, codes in paths] for paths in found]
 
     def kbest_batch(
@@ -221,7 +221,7 @@ class ChainDecoding(Structure):
         self._require_prepared()
         check_lengths(X, Y)
         codes, _ = encode_labels(Y, self._codes)
-        problem, native = self._decodable(self._encoded(X), weights)
+        problem, native = self._decodable(self.encoded(X), weights)
         scores = problem.score(native, codes, n_jobs)
         if self.constraints is not None and self.constraints.features:
             scores += self.constraints.worth(self.constraints.bind(X, self.labels_), codes)
@@ -261,7 +261,7 @@ class ChainDecoding(Structure):
         list of arrays of shape (T, L)
             Over all labellings, whatever ``allowed`` says; columns in the order of ``labels_``.
         """
-        batch = self._encoded(X)
+        batch = self.encoded(X)
         return np.split(self.max_marginals_batch(batch, weights, n_jobs), batch.offsets[1:-1])
 
     def max_marginals_batch(
@@ -288,6 +288,117 @@ class ChainDecoding(Structure):
         self._refuse_constraints("max-marginals")
         problem, native = self._decodable(batch, weights)
         return problem.max_marginals(native, n_jobs).reshape(-1, self.n_labels)
+
+    def marginals_batch(
+        self, batch: EncodedBatch, weights: Weights, temperature: float = 1.0, n_jobs: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probabilities of the labels of all tokens, p(y) ~ exp(score / temperature).
+
+        Parameters
+        ----------
+        batch : EncodedBatch
+            What ``encoder.transform`` made.
+        weights : array or SparseWeights
+            The native weights.
+        temperature : float
+            What scores are divided by; positive.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        log_z : array of shape (n_sequences,)
+            The logarithm of the sum of exp(score / temperature) over all labellings.
+        marginals : array of shape (n_tokens, L)
+            Columns in the order of ``labels_``. The sums are over the labellings within
+            ``allowed``, as predictions are.
+        """
+        self._require_prepared()
+        self._refuse_constraints("probabilities")
+        problem, native = self._decodable(batch, weights)
+        log_z, marginals = problem.marginals(native, temperature, True, n_jobs, *self._masks())
+        return log_z, marginals.reshape(-1, self.n_labels)
+
+    def log_partition_batch(
+        self, batch: EncodedBatch, weights: Weights, temperature: float = 1.0, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        """Return the first answer of `marginals_batch`, for half of the work.
+
+        Parameters
+        ----------
+        batch, weights, temperature, n_jobs
+            As for `marginals_batch`.
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+            The logarithms.
+        """
+        self._require_prepared()
+        self._refuse_constraints("probabilities")
+        problem, native = self._decodable(batch, weights)
+        found: tuple[NDArray[np.float64], Any]
+        found = problem.marginals(native, temperature, False, n_jobs, *self._masks())
+        return found[0]
+
+    def scores_batch(
+        self,
+        batch: EncodedBatch,
+        codes: NDArray[np.int32],
+        weights: Weights,
+        n_jobs: int = 1,
+    ) -> NDArray[np.float64]:
+        """Return the scores of given labellings of encoded sequences.
+
+        Parameters
+        ----------
+        batch : EncodedBatch
+            What ``encoder.transform`` made.
+        codes : int32 array of shape (n_tokens,)
+            Their labels, as places in ``labels_``.
+        weights : array or SparseWeights
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+            The scores; minus infinity where a labelling is not within ``allowed``.
+        """
+        self._require_prepared()
+        self._refuse_constraints("probabilities")
+        problem, native = self._decodable(batch, weights)
+        scores = problem.score(native, codes, n_jobs)
+        scores[~self.allowed_batch(batch.offsets, codes)] = -np.inf
+        return scores
+
+    def allowed_batch(
+        self, offsets: NDArray[np.int64], codes: NDArray[np.int32]
+    ) -> NDArray[np.bool_]:
+        """Tell which labellings are within ``allowed``.
+
+        Parameters
+        ----------
+        offsets : int64 array of shape (n_sequences + 1,)
+            Where sequences begin.
+        codes : int32 array of shape (n_tokens,)
+            Their labels, as places in ``labels_``.
+
+        Returns
+        -------
+        bool array of shape (n_sequences,)
+            True where a prediction could be this labelling.
+        """
+        good = np.ones(len(codes), dtype=bool)
+        if self._mask is not None:
+            transition, start, end = self._mask
+            first, last = offsets[:-1], offsets[1:] - 1
+            good[1:] = transition.reshape(self.n_labels, -1)[codes[:-1], codes[1:]] != 0
+            good[first] = start[codes[first]] != 0
+            good[last] &= end[codes[last]] != 0
+        whole: NDArray[np.bool_] = np.logical_and.reduceat(good, offsets[:-1])
+        return whole
 
     def known_codes(self, Y: Any) -> NDArray[np.int32]:
         """Return the codes of labels (places in ``labels_``), -1 for a label that is not known.

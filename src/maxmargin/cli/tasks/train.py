@@ -205,7 +205,11 @@ class TaskTraining:
 
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
-            estimator.fit(train.X, train.y)
+            try:
+                estimator.fit(train.X, train.y)
+            except KeyboardInterrupt:
+                if not hasattr(estimator, "weights_"):
+                    raise  # it came before there was a model
         for line in lines:
             line.close()
         figures = None

@@ -19,6 +19,7 @@ __all__ = ["evaluate_file", "predict_file"]
 CHAIN_ONLY = {
     "nbest": None,
     "scores": False,
+    "marginals": False,
     "confusion": False,
     "format": None,
     "function": None,

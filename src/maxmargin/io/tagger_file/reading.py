@@ -10,6 +10,7 @@ from maxmargin.io.container import read_container
 from maxmargin.io.inconsistent import naming_file
 from maxmargin.io.meta_checks import check_meta
 from maxmargin.io.objective import LOSS_COSTS, restore_objective
+from maxmargin.io.tagger_file.confidence import check_confidence
 from maxmargin.io.tagger_file.constraints import restore_constraints
 from maxmargin.io.tagger_file.encoders import FunctionNeededError, read_encoder
 from maxmargin.io.tagger_file.model import KIND, LABEL_TYPES, MASKS, TaggerModel
@@ -66,6 +67,7 @@ def _restored(container: Container, function: Callable[[Any], Any] | None) -> Ta
     """Make a model of what a file holds; see `naming_file` for what this may raise."""
     meta, arrays = container.meta, container.arrays
     check_meta(meta)
+    check_confidence(meta)
     sizes = read_sizes(meta, arrays)
     classes, columns, L = meta["classes"], meta["columns"], sizes.n_labels
     if any(type(c) not in LABEL_TYPES for c in classes) or len(set(classes)) != L or L == 0:
