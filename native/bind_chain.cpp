@@ -100,14 +100,27 @@ AllowedEdges allowed_edges(const ChainProblem& problem, const Mask& transition, 
   return allowed;
 }
 
+using Known = std::optional<Array<std::int32_t>>;
+
+KnownLabels known_labels(const ChainProblem& problem, const Known& known) {
+  if (!known) return {};
+  require(known->shape(0) == std::size_t(problem.data().offsets.back()), "known labels must have one entry per token");
+  for (std::size_t t = 0; t < known->shape(0); ++t) {
+    const std::int32_t label = known->data()[t];
+    require(label >= -1 && (label < 0 || std::size_t(label) < problem.data().n_labels), "code of a known label out of range");
+  }
+  return {known->data(), known->shape(0)};
+}
+
 template <class Weights>
 void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
   using T = typename Precision<Weights>::type;
   cls.def(
       "predict",
-      [](ChainProblem& problem, const Weights& weights, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
+      [](ChainProblem& problem, const Weights& weights, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes, Known known) {
         const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights),
-                                      allowed_edges(problem, transition, start, end), table_bytes);
+                                      allowed_edges(problem, transition, start, end), table_bytes,
+                                      known_labels(problem, known));
         std::vector<std::int32_t> labels(std::size_t(problem.data().offsets.back()));
         std::vector<double> scores(problem.n_examples());
         {
@@ -117,7 +130,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(scores)));
       },
       "weights"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none(),
-      "table_bytes"_a = ChainDecoder<T>::kTableBytes);
+      "table_bytes"_a = ChainDecoder<T>::kTableBytes, "known"_a = nb::none());
   cls.def(
       "score",
       [](ChainProblem& problem, const Weights& weights, Array<std::int32_t> labels, int threads, std::size_t table_bytes) {
@@ -148,10 +161,11 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
       "weights"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "kbest",
-      [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
+      [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes, Known known) {
         require(k >= 1, "k must be at least 1");
         const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights),
-                                      allowed_edges(problem, transition, start, end), table_bytes);
+                                      allowed_edges(problem, transition, start, end), table_bytes,
+                                      known_labels(problem, known));
         std::vector<std::vector<Labelling>> paths;
         {
           nb::gil_scoped_release release;
@@ -166,7 +180,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         return result;
       },
       "weights"_a, "k"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none(),
-      "table_bytes"_a = ChainDecoder<T>::kTableBytes);
+      "table_bytes"_a = ChainDecoder<T>::kTableBytes, "known"_a = nb::none());
   cls.def(
       "hinge",
       [](ChainProblem& problem, const Weights& weights, int threads) {

@@ -97,6 +97,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[I32, F64]: ...
     @overload
     def predict(
@@ -107,6 +108,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[I32, F64]: ...
     @overload
     def predict(
@@ -117,6 +119,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[I32, F64]: ...
     @overload
     def score(
@@ -164,6 +167,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> list[list[tuple[float, I32]]]: ...
     @overload
     def kbest(
@@ -175,6 +179,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> list[list[tuple[float, I32]]]: ...
     @overload
     def kbest(
@@ -186,6 +191,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> list[list[tuple[float, I32]]]: ...
     @overload
     def hinge(self, weights: NDArray[numpy.float32], threads: int = 1) -> float: ...

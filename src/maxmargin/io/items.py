@@ -18,18 +18,22 @@ def read_items(
     vocabulary: Vocabulary | None,
     *,
     max_inflated: int | None = None,
+    encoding: str | None = None,
 ) -> Items:
     """Read an item file.
 
     Parameters
     ----------
     path : path or binary file
-        "-" is standard input; gzip is recognised.
+        "-" is standard input; compressed files are recognised.
     file_format : {"crfsuite", "svmhmm"}
     vocabulary : Vocabulary or None
         The features that exist; others are left out. With None, all features of the file exist.
     max_inflated : int or None
-        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
+        How many bytes a compressed file may become. None: 100 times its own size, and at least
+        256 MB.
+    encoding : str or None
+        Of the text; None: UTF-8.
 
     Returns
     -------
@@ -40,7 +44,7 @@ def read_items(
     FileFormatError
         The message names file and line.
     """
-    data = read_bytes(path, max_inflated=max_inflated)
+    data = read_bytes(path, max_inflated=max_inflated, encoding=encoding)
     grow = vocabulary is None
     names = Vocabulary() if vocabulary is None else vocabulary
     try:

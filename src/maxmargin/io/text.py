@@ -1,35 +1,29 @@
-"""Whole files as bytes: plain or gzip, standard input and output; atomic writing."""
+"""Whole files as bytes: plain or compressed, standard input and output; atomic writing.
+
+Text is UTF-8. What is in another encoding is turned into UTF-8 when it is read.
+"""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
-import gzip
 import io
 import os
 import stat
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, overload
 
 from maxmargin.errors import FileFormatError
 from maxmargin.io.atomic import replacing
-from maxmargin.memory import format_bytes
+from maxmargin.io.compression import Compression, compression_named, inflate
+from maxmargin.printable import quoted
 
-__all__ = ["PathOrFile", "name_of", "open_for_writing", "read_bytes"]
+__all__ = ["PathOrFile", "check_encoding", "name_of", "open_for_writing", "read_bytes", "to_utf8"]
 
 PathOrFile: TypeAlias = str | bytes | os.PathLike[str] | IO[bytes]
 
-#: What a gzip file may become without anybody's leave: so many bytes, or so many times its size.
-#: Text becomes 3 to 30 times as long; a gzip bomb, up to 1032 times.
-LEAST_INFLATED = 256_000_000
-MOST_EXPANSION = 100
-
-_GZIP = b"\x1f\x8b"
-# What follows the end of a gzip member is handed back as a copy: pieces keep the copies small.
-_PIECE = 1 << 20
-_MOST_AT_ONCE = 16 << 20  # bytes that are inflated at a time
 _FOREIGN = (  # UTF-32 first: its little-endian mark begins with that of UTF-16.
     (b"\xff\xfe\x00\x00", "UTF-32"),
     (b"\x00\x00\xfe\xff", "UTF-32"),
@@ -78,91 +72,123 @@ def _read(path: PathOrFile) -> bytes:
     return bytes(data)
 
 
-def _inflated_limit(n_compressed: int, max_inflated: int | None) -> int:
-    """How many bytes a gzip file of so many bytes may become."""
-    if max_inflated is None:
-        return max(LEAST_INFLATED, MOST_EXPANSION * n_compressed)
-    if isinstance(max_inflated, bool) or not isinstance(max_inflated, int) or max_inflated < 0:
+def check_encoding(encoding: str) -> str:
+    """Return the name of an encoding as Python has it.
+
+    Parameters
+    ----------
+    encoding : str
+        Any of its names, such as latin-1, cp1252, utf-16 or koi8-r.
+
+    Returns
+    -------
+    str
+        The name by which the same encodings are the same.
+
+    Raises
+    ------
+    ValueError
+        If there is none of this name, or if it is no encoding of text.
+    """
+    try:
+        info = codecs.lookup(encoding)
+    except (LookupError, ValueError, TypeError):
+        info = None
+    if info is None or not getattr(info, "_is_text_encoding", True):
         raise ValueError(
-            f"max_inflated is {max_inflated!r}; expected None or a number of bytes, at least 0"
+            f"found the encoding {quoted(encoding)}; expected one that Python knows, such as "
+            "utf-8, latin-1, cp1252, utf-16, koi8-r, gb18030 or shift_jis"
         )
-    return max_inflated
+    return info.name
 
 
-def _decompress(data: bytes, name: str, max_inflated: int | None) -> bytes:
-    """Decompress a gzip file of one or more members."""
-    limit = _inflated_limit(len(data), max_inflated)
-    view = memoryview(data)
-    parts = []
-    at = size = 0
-    while at < len(view):
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            piece = view[at : at + _PIECE]
-            try:
-                # A piece may become a thousand times as long: no more of it than may be kept.
-                part = member.decompress(piece, min(_MOST_AT_ONCE, limit - size + 1))
-            except zlib.error as error:
-                raise FileFormatError(
-                    f"{name}: the gzip stream is damaged near byte {at} ({error}); "
-                    "expected a whole one"
-                ) from None
-            if not part and not piece and not member.eof:
-                raise FileFormatError(
-                    f"{name}: the gzip stream is cut short after {len(data)} bytes; "
-                    "expected a whole one"
-                )
-            at += len(piece) - len(member.unconsumed_tail) - len(member.unused_data)
-            size += len(part)
-            if size > limit:
-                raise FileFormatError(
-                    f"{name}: the gzip stream of {format_bytes(len(data))} inflates to more than "
-                    f"{format_bytes(limit)}; if that is meant, raise the limit with "
-                    "--max-inflated SIZE (in Python, max_inflated=BYTES)"
-                )
-            parts.append(part)
-        # Files from tapes are padded with zeros, which gzip ignores, too.
-        if at < len(view) and view[at] == 0 and not any(view[at:]):
-            break
-    return b"".join(parts)
+def to_utf8(data: bytes, name: str, encoding: str) -> bytes:
+    """Turn text of any encoding into UTF-8.
+
+    Parameters
+    ----------
+    data : bytes
+        The text.
+    name : str
+        What messages call it.
+    encoding : str
+        As `check_encoding` takes it.
+
+    Returns
+    -------
+    bytes
+        The text in UTF-8.
+
+    Raises
+    ------
+    FileFormatError
+        If the text is not in this encoding; the message names the line.
+    """
+    encoding = check_encoding(encoding)
+    if encoding == "utf-8":
+        return data
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode(encoding, "replace")
+        found = data[error.start : max(error.end, error.start + 1)][:4].hex(" ")
+        raise FileFormatError(
+            f"{name}: line {before.count(chr(10)) + 1}: found the bytes {found}; expected text in "
+            f"{encoding}"
+        ) from None
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:  # halves of surrogate pairs, which some encodings let by
+        line = text.count("\n", 0, error.start) + 1
+        raise FileFormatError(
+            f"{name}: line {line}: found {quoted(text[error.start])}; expected text that UTF-8 can "
+            "hold"
+        ) from None
 
 
-def read_bytes(path: PathOrFile, *, max_inflated: int | None = None) -> bytes:
+def read_bytes(
+    path: PathOrFile, *, max_inflated: int | None = None, encoding: str | None = None
+) -> bytes:
     """Read a whole file and decompress it if need be.
 
     Parameters
     ----------
     path : path or binary file
-        "-" is standard input. What begins as gzip does, or is called ``.gz``, is decompressed.
+        "-" is standard input. What begins as gzip, bzip2, xz or Zstandard does, or is called
+        ``.gz``, ``.bz2``, ``.xz`` or ``.zst``, is decompressed.
     max_inflated : int or None
-        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB,
-        which no real text meets.
+        How many bytes a compressed file may become. None: 100 times its own size, and at least
+        256 MB, which no real text meets.
+    encoding : str or None
+        Of the text. None: UTF-8.
 
     Returns
     -------
     bytes
-        Text in UTF-8 as far as the first bytes show; the rest is not looked at.
+        Text in UTF-8 as far as the first bytes show; the rest is not looked at unless there is an
+        encoding.
 
     Raises
     ------
     OSError
         If the file is not there or cannot be read.
     FileFormatError
-        If a gzip stream is damaged, cut short or becomes too large, or if the text is UTF-16 or
-        UTF-32.
+        If a compressed stream is damaged, cut short or becomes too large, or if the text is in
+        another encoding.
     """
+    if encoding is not None:
+        encoding = check_encoding(encoding)
     name = name_of(path)
-    data = _read(path)
-    if data.startswith(_GZIP):
-        data = _decompress(data, name, max_inflated)
-    elif name.endswith(".gz"):
-        raise FileFormatError(
-            f"{name}: ends with .gz but does not begin as a gzip file does; "
-            "expected gzip, or another name"
-        )
-    for mark, encoding in _FOREIGN:
+    data = inflate(_read(path), name, max_inflated)
+    if encoding not in (None, "utf-8"):
+        assert encoding is not None
+        return to_utf8(data, name, encoding)
+    for mark, foreign in _FOREIGN:
         if data.startswith(mark):
-            raise FileFormatError(f"{name}: looks like {encoding}; expected text in UTF-8")
+            raise FileFormatError(
+                f"{name}: looks like {foreign}; expected text in UTF-8, or --encoding "
+                f"{foreign.lower()} (in Python, encoding={foreign.lower()!r})"
+            )
     return data
 
 
@@ -185,8 +211,8 @@ def open_for_writing(
     Parameters
     ----------
     path : path or binary file
-        "-" is standard output. A name that ends with ``.gz`` is compressed, without a time stamp:
-        the same content gives the same file.
+        "-" is standard output. What is called ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` is compressed,
+        without a time stamp: the same content gives the same file.
     text : bool, default=False
         Whether to write str, which becomes UTF-8 with plain newlines, and not bytes.
 
@@ -201,36 +227,37 @@ def open_for_writing(
 @contextlib.contextmanager
 def _open_for_writing(path: PathOrFile, text: bool) -> Iterator[IO[Any]]:
     if not isinstance(path, str | bytes | os.PathLike):
-        with _writer(path, compress=False, text=text) as file:
+        with _writer(path, None, text) as file:
             yield file
         return
     name = os.fsdecode(path)
     if name == "-":
         if sys.stdout is None:
             raise OSError("standard output is closed; expected a file")
-        with _writer(sys.stdout.buffer, compress=False, text=text) as file:
+        with _writer(sys.stdout.buffer, None, text) as file:
             yield file
         return
-    compress = name.endswith(".gz")
+    compression = compression_named(name)
     try:
         special = not stat.S_ISREG(Path(name).stat().st_mode)
     except FileNotFoundError:
         special = False
     with (
         Path(name).open("wb") if special else replacing(name) as raw,
-        _writer(raw, compress, text) as file,
+        _writer(raw, compression, text) as file,
     ):
         yield file
 
 
 @contextlib.contextmanager
-def _writer(raw: IO[bytes], compress: bool, text: bool) -> Iterator[IO[Any]]:
+def _writer(
+    raw: IO[bytes], compression: Compression | None, text: bool
+) -> Iterator[IO[Any]]:
     """Layers above an open file, which is flushed and left open."""
     with contextlib.ExitStack() as stack:
         file: Any = raw
-        if compress:
-            file = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0)
-            stack.enter_context(file)
+        if compression is not None:
+            file = stack.enter_context(compression.writer(raw))
         if text:
             wrapper = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
             try:
