@@ -149,8 +149,9 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
       "weights"_a, "labels"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "max_marginals",
-      [](ChainProblem& problem, const Weights& weights, int threads, std::size_t table_bytes) {
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {}, table_bytes);
+      [](ChainProblem& problem, const Weights& weights, int threads, std::size_t table_bytes, Known known) {
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem, weights), {}, table_bytes,
+                                      known_labels(problem, known));
         std::vector<double> out(std::size_t(problem.data().offsets.back()) * problem.data().n_labels);
         {
           nb::gil_scoped_release release;
@@ -158,7 +159,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         }
         return to_numpy(std::move(out));
       },
-      "weights"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes);
+      "weights"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes, "known"_a = nb::none());
   cls.def(
       "kbest",
       [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes, Known known) {

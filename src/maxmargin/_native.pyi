@@ -147,15 +147,27 @@ class ChainProblem(Problem):
     ) -> F64: ...
     @overload
     def max_marginals(
-        self, weights: NDArray[numpy.float32], threads: int = 1, table_bytes: int = 67108864
+        self,
+        weights: NDArray[numpy.float32],
+        threads: int = 1,
+        table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> F64: ...
     @overload
     def max_marginals(
-        self, weights: NDArray[numpy.float64], threads: int = 1, table_bytes: int = 67108864
+        self,
+        weights: NDArray[numpy.float64],
+        threads: int = 1,
+        table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> F64: ...
     @overload
     def max_marginals(
-        self, weights: SparseWeights, threads: int = 1, table_bytes: int = 67108864
+        self,
+        weights: SparseWeights,
+        threads: int = 1,
+        table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> F64: ...
     @overload
     def kbest(

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.prior import stored_prior
+from maxmargin.cli.reading import remembered
 from maxmargin.cli.training_options import regularizer_of, solver_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def save_model(
     meta = training_meta(certificate, settings, params, file_format=options.format or "conll")
     if options.format == "conllu":
         meta["columns_conllu"] = options.columns
+    meta["reading"] = remembered(options)
     objective = params | {"solver": _written_solver(options)}
     objective["regularizer"] = _trained_with(weights, summary, options)
     summary["model_bytes"] = save_tagger(options.model, chain, weights, meta, objective)

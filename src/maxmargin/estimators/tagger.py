@@ -447,19 +447,22 @@ class SequenceTagger(StructuralEstimator):
         tagger.stop_reason_ = str(training.get("stop_reason", "unknown"))
         tagger.n_iter_ = int(training.get("passes", 0))
         tagger.n_examples_ = int(certificate.get("n_examples", 0))
-        said = ("training", "format", "columns_conllu")
+        said = ("training", "format", "columns_conllu", "reading")
         tagger._file_meta = {name: meta[name] for name in said if name in meta}
         return tagger
 
     # --- prediction ------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> list[list[Any]]:
+    def predict(self, X: Any, known: Any = None) -> list[list[Any]]:
         """Return the best labels of every sequence, within ``allowed``.
 
         Parameters
         ----------
         X : list of sequences
             The inputs; unknown features are ignored.
+        known : list of sequences, optional
+            Labels that are known already, None where one is not (or None for a whole sequence):
+            the answer is exactly the best of the labellings that have them.
 
         Returns
         -------
@@ -467,9 +470,9 @@ class SequenceTagger(StructuralEstimator):
             Labels as they were in y (numpy scalars as Python ones).
         """
         threads = self._threads()
-        return self.structure_.predict(X, self.weights_, threads)
+        return self.structure_.predict(X, self.weights_, threads, known)
 
-    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
+    def predict_kbest(self, X: Any, k: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
 
         Parameters
@@ -478,6 +481,8 @@ class SequenceTagger(StructuralEstimator):
             The inputs; unknown features are ignored.
         k : int
             How many; at least 1.
+        known : list of sequences, optional
+            As for `predict`.
 
         Returns
         -------
@@ -485,7 +490,7 @@ class SequenceTagger(StructuralEstimator):
             For every sequence its labellings, best first; fewer where fewer exist.
         """
         threads = self._threads()
-        return self.structure_.kbest(X, self.weights_, k, threads)
+        return self.structure_.kbest(X, self.weights_, k, threads, known)
 
     def decision_function(self, X: Any) -> list[NDArray[np.float64]]:
         """Return, for each token and label, the score of the best labelling with that label there.

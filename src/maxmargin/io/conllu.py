@@ -9,7 +9,7 @@ from maxmargin.errors import EmptyFileError, FileFormatError
 from maxmargin.io.lines import decoded
 from maxmargin.printable import quoted
 
-__all__ = ["COLUMNS", "conllu_to_columns"]
+__all__ = ["COLUMNS", "check_column", "conllu_to_columns"]
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 _FEATS = COLUMNS.index("feats")
@@ -57,7 +57,25 @@ def _choice(column: str) -> tuple[int, Callable[[bytes], bytes] | None]:
     return COLUMNS.index(column), None
 
 
-def conllu_to_columns(data: bytes, columns: Sequence[str], source: str) -> bytes:
+def check_column(column: str) -> None:
+    """Refuse what is no column of CoNLL-U.
+
+    Parameters
+    ----------
+    column : str
+        A name, as `conllu_to_columns` takes it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    _choice(column)
+
+
+def conllu_to_columns(
+    data: bytes, columns: Sequence[str], source: str, first_line: int = 1
+) -> bytes:
     """Take some columns of a CoNLL-U file.
 
     Comments, multiword tokens (ids such as 3-4) and empty nodes (3.1) are left out.
@@ -72,6 +90,8 @@ def conllu_to_columns(data: bytes, columns: Sequence[str], source: str) -> bytes
         convention the label comes last.
     source : str
         Name of the file, for messages.
+    first_line : int
+        The number of the first line, for messages.
 
     Returns
     -------
@@ -90,12 +110,12 @@ def conllu_to_columns(data: bytes, columns: Sequence[str], source: str) -> bytes
         raise ValueError(f"columns is {columns!r}; expected a list of at least one name")
     choices = [_choice(column) for column in columns]
     data = data.removeprefix(_BOM)
-    decoded(data, source)  # or an error that names the line
+    decoded(data, source, first_line)  # or an error that names the line
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
     out: list[bytes] = []
     between = True  # whether the next token begins a sentence
-    for number, text in enumerate(data.split(b"\n"), 1):
+    for number, text in enumerate(data.split(b"\n"), first_line):
         if text.startswith(b"#"):
             continue
         cells = text.split(b"\t")

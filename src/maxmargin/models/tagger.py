@@ -83,6 +83,7 @@ class TaggerKind(ModelKind):
             n_columns=encoder.n_columns if columns else None,
             label_column=encoder.label_column if columns else None,
             vocabulary=encoder.vocabulary,
+            reading=model.meta.get("reading", {}),
         )
 
     def labels(self, model: TaggerModel) -> list[Any]:
@@ -90,20 +91,20 @@ class TaggerKind(ModelKind):
         return list(model.chain.labels_)
 
     def predict(
-        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1
+        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1, known: Any = None
     ) -> NDArray[np.int32]:
         """Predict the label of each token."""
         batch = _encoded(model, data, threads)
-        return model.chain.predict_encoded(batch, model.weights, threads)
+        return model.chain.predict_encoded(batch, model.weights, threads, known)
 
     def margins(
-        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1
+        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1, known: Any = None
     ) -> tuple[NDArray[np.int32], list[float]]:
         """Predict labels, with how much each beats the best labelling that has another one."""
         chain = model.chain
         batch = _encoded(model, data, threads)
-        codes = chain.predict_encoded(batch, model.weights, threads)
-        scores = chain.max_marginals_batch(batch, model.weights, threads)
+        codes = chain.predict_encoded(batch, model.weights, threads, known)
+        scores = chain.max_marginals_batch(batch, model.weights, threads, known)
         tokens = np.arange(len(codes))
         chosen = scores[tokens, codes]
         scores[tokens, codes] = -np.inf
@@ -112,11 +113,16 @@ class TaggerKind(ModelKind):
             return codes, (chosen - rivals).tolist()
 
     def kbest(
-        self, model: TaggerModel, data: ColumnTable | Items, k: int, threads: int = 1
+        self,
+        model: TaggerModel,
+        data: ColumnTable | Items,
+        k: int,
+        threads: int = 1,
+        known: Any = None,
     ) -> list[list[tuple[float, NDArray[np.int32]]]]:
         """Predict the k best labellings of each sequence."""
         batch = _encoded(model, data, threads)
-        return model.chain.kbest_batch(batch, model.weights, k, threads)
+        return model.chain.kbest_batch(batch, model.weights, k, threads, known)
 
     def describe(self, model: TaggerModel, request: DescriptionRequest) -> dict[str, Any]:
         """Say what a model holds.

@@ -6,9 +6,11 @@ what users have, a *batch* is what the encoder made of it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +20,7 @@ from maxmargin import _native
 from maxmargin.features import EncodedBatch, LabelCodes, check_lengths, encode_labels
 from maxmargin.features.labels import label_list
 from maxmargin.structures.base import Structure
+from maxmargin.structures.chain_known import conflict, known_codes
 from maxmargin.structures.chain_layout import Floats
 from maxmargin.structures.chain_learning import EdgeMask
 from maxmargin.structures.kernels import KernelWeights
@@ -60,7 +63,9 @@ class ChainDecoding(Structure):
 
             raise NotFittedError("this Chain knows no labels yet; call prepare(X, Y) first")
 
-    def predict(self, X: Any, weights: Weights, n_jobs: int = 1) -> list[Labelling]:
+    def predict(
+        self, X: Any, weights: Weights, n_jobs: int = 1, known: Any = None
+    ) -> list[Labelling]:
         """Return the best labelling of every sequence, within ``allowed``.
 
         Parameters
@@ -71,6 +76,8 @@ class ChainDecoding(Structure):
             The native weights.
         n_jobs : int
             Number of threads.
+        known : list of sequences, optional
+            Labels that are known, None where one is not: the best of the labellings that have them.
 
         Returns
         -------
@@ -78,10 +85,16 @@ class ChainDecoding(Structure):
             One list a sequence.
         """
         batch = self._encoded(X)
-        return _split(self._decoded(self.predict_encoded(batch, weights, n_jobs)), batch.offsets)
+        given = self._known(known, batch)
+        codes = self.predict_encoded(batch, weights, n_jobs, given)
+        return _split(self._decoded(codes), batch.offsets)
 
     def predict_encoded(
-        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        n_jobs: int = 1,
+        known: NDArray[np.int32] | None = None,
     ) -> NDArray[np.int32]:
         """Return the codes of the best labelling of every encoded sequence, within ``allowed``.
 
@@ -93,19 +106,27 @@ class ChainDecoding(Structure):
             The native weights.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not.
 
         Returns
         -------
         int32 array of shape (n_tokens,)
             Places in ``labels_``.
+
+        Raises
+        ------
+        KnownLabelError
+            If no labelling that is allowed has the known labels.
         """
         self._require_prepared()
         problem, native = self._decodable(batch, weights)
-        codes, _ = problem.predict(native, n_jobs, *self._masks())
+        with self._naming_conflicts(known, batch):
+            codes, _ = problem.predict(native, n_jobs, *self._masks(), known=known)
         return codes
 
     def kbest(
-        self, X: Any, weights: Weights, k: int, n_jobs: int = 1
+        self, X: Any, weights: Weights, k: int, n_jobs: int = 1, known: Any = None
     ) -> list[list[tuple[Labelling, float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
 
@@ -119,17 +140,25 @@ class ChainDecoding(Structure):
             How many; at least 1.
         n_jobs : int
             Number of threads.
+        known : list of sequences, optional
+            Labels that are known, None where one is not.
 
         Returns
         -------
         list of lists of (labels, score)
             For every sequence its labellings, best first; fewer where fewer exist.
         """
-        found = self.kbest_batch(self._encoded(X), weights, k, n_jobs)
+        batch = self._encoded(X)
+        found = self.kbest_batch(batch, weights, k, n_jobs, self._known(known, batch))
         return [[(self._decoded(codes), float(score)) for score, codes in paths] for paths in found]
 
     def kbest_batch(
-        self, batch: EncodedBatch, weights: Weights, k: int, n_jobs: int = 1
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        k: int,
+        n_jobs: int = 1,
+        known: NDArray[np.int32] | None = None,
     ) -> list[list[tuple[float, NDArray[np.int32]]]]:
         """Return the k best labellings of every encoded sequence, within ``allowed``.
 
@@ -143,6 +172,8 @@ class ChainDecoding(Structure):
             How many; at least 1.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not.
 
         Returns
         -------
@@ -158,7 +189,8 @@ class ChainDecoding(Structure):
             raise ValueError(f"k is {k}; expected at least 1")
         self._require_prepared()
         problem, native = self._decodable(batch, weights)
-        return problem.kbest(native, k, n_jobs, *self._masks())
+        with self._naming_conflicts(known, batch):
+            return problem.kbest(native, k, n_jobs, *self._masks(), known=known)
 
     def score_labellings(
         self, X: Any, Y: Any, weights: Weights, n_jobs: int = 1
@@ -225,7 +257,11 @@ class ChainDecoding(Structure):
         return np.split(self.max_marginals_batch(batch, weights, n_jobs), batch.offsets[1:-1])
 
     def max_marginals_batch(
-        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        n_jobs: int = 1,
+        known: NDArray[np.int32] | None = None,
     ) -> NDArray[np.float64]:
         """Return the max-marginals of the tokens of all encoded sequences.
 
@@ -237,6 +273,8 @@ class ChainDecoding(Structure):
             The native weights.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not.
 
         Returns
         -------
@@ -246,7 +284,8 @@ class ChainDecoding(Structure):
         """
         self._require_prepared()
         problem, native = self._decodable(batch, weights)
-        return problem.max_marginals(native, n_jobs).reshape(-1, self.n_labels)
+        found = problem.max_marginals(native, n_jobs, known=known)
+        return found.reshape(-1, self.n_labels)
 
     def known_codes(self, Y: Any) -> NDArray[np.int32]:
         """Return the codes of labels (places in ``labels_``), -1 for a label that is not known.
@@ -267,6 +306,22 @@ class ChainDecoding(Structure):
             return np.array([get(name, -1) for name in Y.names], dtype=np.int32)[Y.codes]
         labels = itertools.chain.from_iterable(map(label_list, Y))
         return np.fromiter((get(label, -1) for label in labels), dtype=np.int32)
+
+    def _known(self, known: Any, batch: EncodedBatch) -> NDArray[np.int32] | None:
+        return None if known is None else known_codes(known, self._codes, batch.offsets)
+
+    @contextlib.contextmanager
+    def _naming_conflicts(self, known: Any, batch: EncodedBatch) -> Iterator[None]:
+        """Say which of the known labels cannot be, where native code finds no labelling."""
+        try:
+            yield
+        except ValueError:
+            found = None
+            if known is not None:
+                found = conflict(known, batch.offsets, self._mask, self.labels_)
+            if found is None:
+                raise
+            raise found from None
 
     def _masks(self) -> tuple[Any, Any, Any]:
         return (None, None, None) if self._mask is None else self._mask

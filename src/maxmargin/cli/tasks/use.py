@@ -22,7 +22,9 @@ CHAIN_ONLY = {
     "confusion": False,
     "format": None,
     "function": None,
-    "comment": None,
+    "comments": None,
+    "encoding": None,
+    "known": None,
 }
 
 
