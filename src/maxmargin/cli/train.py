@@ -12,6 +12,7 @@ import itertools
 import time
 from typing import Any
 
+from maxmargin.cli.data_notes import tell_data
 from maxmargin.cli.peak_memory import peak_rss_mb
 from maxmargin.cli.prior import prior_figures, with_prior
 from maxmargin.cli.saving import save_model
@@ -61,6 +62,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     clock.append(time.perf_counter())
     learned = learn_features(*read, options)
     chain, train = learned.chain, learned.train
+    tell_data(learned, options)
     clock.append(time.perf_counter())
 
     fit_options = with_prior(fit_options_of(options), chain)

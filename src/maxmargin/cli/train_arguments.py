@@ -13,6 +13,7 @@ from maxmargin.cli.training_options import (
     add_regularizer,
     add_saving,
     add_solving,
+    add_talking,
     regularizer_of,
     solver_of,
 )
@@ -104,7 +105,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cv", type=at_least(2), default=None, metavar="K", help="cross-validate with K folds"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    add_talking(parser)
 
 
 def check_options(options: argparse.Namespace) -> None:

@@ -49,7 +49,8 @@ def train_grid(
     def callbacks(C: float) -> list[Any]:
         if options.quiet:
             return []
-        lines.append(Progress(options.gap, f"C={C:g}: " if len(Cs) > 1 else ""))
+        label = f"C={C:g}: " if len(Cs) > 1 else ""
+        lines.append(Progress(options.gap, label, verbose=options.verbose))
         return [lines[-1]]
 
     def show_score(score: dict[str, Any]) -> None:
@@ -93,7 +94,8 @@ def search_size(
 
     def callbacks(ratio: float) -> list[Any]:
         if not options.quiet:
-            lines.append(Progress(options.gap, f"l1_ratio={ratio:.4g}: "))
+            label = f"l1_ratio={ratio:.4g}: "
+            lines.append(Progress(options.gap, label, verbose=options.verbose))
         return lines[-1:]
 
     def show_size(ratio: float, count: int) -> None:
@@ -120,7 +122,9 @@ def refit_selected(
     """Train once more on what a sparse model selected, as ``--debias`` says."""
     from maxmargin.selection import debias
 
-    lines = [] if options.quiet else [Progress(options.gap, "debias: ")]
+    lines = [Progress(options.gap, "debias: ", verbose=options.verbose)]
+    if options.quiet:
+        lines = []
     outcome = debias(
         learned.chain,
         learned.train,

@@ -123,14 +123,10 @@ def score_in_words(outcome: Outcome) -> str:
 
 
 def print_summary(summary: dict[str, Any], best: Outcome, options: argparse.Namespace) -> None:
-    """Print the summary in a few lines: data, certificate, scores, times and the file."""
+    """Print the summary in a few lines: certificate, scores, times and the file."""
     from maxmargin.solvers.ending import certificate_line
 
     seconds = {name: summary[f"seconds_{name}"] for name in ("read", "features", "train", "write")}
-    say(
-        f"{summary['n_sequences']} sequences, {summary['n_tokens']} tokens, "
-        f"{summary['n_labels']} labels, {summary['n_features']} features"
-    )
     say(
         certificate_line(
             best.certificate, summary["passes"], summary["stop_reason"], options.gap

@@ -18,6 +18,7 @@ __all__ = [
     "add_regularizer",
     "add_saving",
     "add_solving",
+    "add_talking",
     "fit_options_of",
     "grid_of",
     "regularizer_of",
@@ -155,6 +156,20 @@ def add_saving(group: Any) -> None:
     )
     group.add_argument(
         "--resume", action="store_true", help="go on from the checkpoint if it is there"
+    )
+
+
+def add_talking(parser: argparse.ArgumentParser) -> None:
+    """Add the options for how much a training tells."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    group.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="a line for each pass on standard error, with the dual and the number of planes "
+        "(default: a line for each round, on a terminal one that is kept up to date)",
     )
 
 

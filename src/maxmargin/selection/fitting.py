@@ -161,7 +161,8 @@ def fit(
         time_limit=options.time_limit,
         n_jobs=options.threads,
         random_state=options.seed,
-        callbacks=[*callbacks, *([] if validation is None else [validation])],
+        # The score of a pass is known before the line about it is written.
+        callbacks=[*([] if validation is None else [validation]), *callbacks],
         checkpoint=options.checkpoint,
         resume=options.resume,
         engine=machine,

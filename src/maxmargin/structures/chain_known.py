@@ -123,10 +123,11 @@ def conflict(
                 only = np.zeros(L, dtype=bool)
                 only[known[token]] = True
                 reached &= only
-            if token == stop - 1:
+            last = token == stop - 1 and bool(reached.any())  # what is not allowed is to end here
+            if last:
                 reached &= end
             if not reached.any():
-                return _error(known, labels, i, token, begin, last=token == stop - 1)
+                return _error(known, labels, i, token, begin, last=last)
     return None
 
 

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 from maxmargin.cli.options import at_least, number
 from maxmargin.cli.tasks.base import Examples, Task
 from maxmargin.errors import ModelFormatError
+from maxmargin.io.compression import plain_name
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassesTask"]
 
 TEXT, SVMLIGHT = "text", "svmlight"
-#: Names of files that end so are of SVM-light's format, also with .gz behind.
+#: Names of files that end so are of SVM-light's format, also with .gz and the like behind.
 ENDINGS = (".svm", ".svmlight", ".libsvm")
 
 
@@ -111,7 +112,7 @@ A file has a document in each line: its label, a tab, its text. Files whose name
         """Return the format of the files."""
         found = options.format
         if found is None:
-            bare = str(options.train).removesuffix(".gz")
+            bare = plain_name(str(options.train))
             found = SVMLIGHT if bare.endswith(ENDINGS) else TEXT
         return {"format": found}
 

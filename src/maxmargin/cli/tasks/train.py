@@ -8,7 +8,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from maxmargin.cli.console import note, say
+from maxmargin.cli.console import flush, note, say
 from maxmargin.cli.options import add_threads, number
 from maxmargin.cli.peak_memory import peak_rss_mb
 from maxmargin.cli.progress import Progress
@@ -18,6 +18,7 @@ from maxmargin.cli.training_options import (
     add_regularizer,
     add_saving,
     add_solving,
+    add_talking,
     grid_of,
     regularizer_of,
     solver_of,
@@ -92,7 +93,7 @@ class TaskTraining:
         group.add_argument(
             "--grid", metavar="C=A,B,...", help="train for each C; keep the best on --valid"
         )
-        parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+        add_talking(parser)
 
     def run(self, options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         """Run the command.
@@ -120,6 +121,7 @@ class TaskTraining:
         known = time.perf_counter()
         if not options.quiet and not options.json:
             say(f"{options.train}: {len(train)} {self.task.items}")
+            flush()
 
         from maxmargin.solvers.ending import was_interrupted
         from maxmargin.solvers.interrupts import HeldInterrupt
@@ -179,7 +181,8 @@ class TaskTraining:
         several: bool,
     ) -> _Trained:
         """Train with one C, with a line of progress."""
-        lines = [] if options.quiet else [Progress(options.gap, f"C={C:g}: " if several else "")]
+        label = f"C={C:g}: " if several else ""
+        lines = [Progress(options.gap, label, verbose=options.verbose)] if not options.quiet else []
         plain = options.slack is None and options.rescale is None
         estimator = self.task.make(
             options,
