@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import argparse
 
     from maxmargin.estimators.classes import MulticlassSVM
+    from maxmargin.metrics import TagReport
 
 __all__ = ["ClassesTask"]
 
@@ -188,3 +189,9 @@ A file has a document in each line: its label, a tab, its text. Files whose name
             "accuracy": sum(right.values()) / len(truths),
             "macro_f1": sum(f1) / len(f1),
         }
+
+    def report(self, examples: Examples, predicted: Any) -> TagReport:
+        """Return the scores of each class."""
+        from maxmargin.metrics import evaluate
+
+        return evaluate([[str(y)] for y in examples.y], [[str(label)] for label in predicted])
