@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.kernel import kernel_options
 from maxmargin.cli.prior import stored_prior
 from maxmargin.cli.reading import remembered
 from maxmargin.cli.training_options import regularizer_of, solver_of
@@ -50,6 +51,7 @@ def save_model(
     names += ["min_count", "hash_bits", "allowed"]
     params = {"C": certificate.C, **{name: getattr(options, name) for name in names}}
     params["random_state"] = options.seed
+    params |= kernel_options(options)
     meta = training_meta(certificate, settings, params, file_format=options.format or "conll")
     if options.format == "conllu":
         meta["columns_conllu"] = options.columns

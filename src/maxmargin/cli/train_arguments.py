@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from maxmargin.cli.kernel import add_kernel, check_kernel
 from maxmargin.cli.options import add_reading, add_threads, at_least, number
 from maxmargin.cli.targets import check_targets
 from maxmargin.cli.tasks.registry import CHAIN, TASKS
@@ -86,6 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "weight for every label (default), or just the weights",
     )
     add_prior(group)
+    add_kernel(parser.add_argument_group("kernels"))
     add_solving(group)
     add_saving(group)
     add_threads(parser)
@@ -131,6 +133,7 @@ def check_options(options: argparse.Namespace) -> None:
     if options.prior is not None and others:
         other = others[0].replace("_", "-")
         raise ValueError(f"--prior is a regulariser of its own; it does not go with --{other}")
+    check_kernel(options)
     check_targets(
         [(options.model, "model"), (options.checkpoint, "checkpoint")],
         [options.train, options.valid, options.prior],

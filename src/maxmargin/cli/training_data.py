@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.cli.cells import check_trained
+from maxmargin.cli.kernel import kernel_options
 from maxmargin.cli.options import make_encoder, read_data
 from maxmargin.cli.prior import encoder_like, read_prior
 
@@ -86,7 +87,9 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
     )
     if prior is not None and options.template is None and isinstance(data, ColumnTable):
         encoder = encoder_like(prior.chain.encoder, encoder, options.prior)
-    chain = Chain(allowed=options.allowed, encoder=encoder, prior=prior)
+    chain = Chain(
+        allowed=options.allowed, encoder=encoder, prior=prior, **kernel_options(options)
+    )
     batch, codes = chain.learn(data, labels, getattr(options, "dtype", "float32"))
     if batch.indices is not None and len(batch.indices) == 0:
         raise ValueError(

@@ -20,7 +20,7 @@ from maxmargin.regularizers import L2, make_regularizer
 from maxmargin.solvers.history import History
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_layout import ChainWeights
-from maxmargin.structures.kernels import KernelWeights
+from maxmargin.structures.kernels import KINDS, KernelWeights
 
 __all__ = ["SequenceTagger"]
 
@@ -433,6 +433,8 @@ class SequenceTagger(StructuralEstimator):
             params |= model.objective()
         encoder = model.chain.encoder
         params["template"] = getattr(encoder, "template", getattr(encoder, "function", None))
+        if isinstance(model.weights, KernelWeights) and params.get("kernel") not in KINDS:
+            params["kernel"] = model.weights.kernel  # which was no text
         tagger = cls(**params)
         if model.objective is None:
             tagger._objective_unknown = True

@@ -17,6 +17,7 @@ from maxmargin.models.strongest import strongest_features, strongest_transitions
 from maxmargin.models.text import write_text
 from maxmargin.models.weight_rows import count_nonzero, memory_bytes
 from maxmargin.printable import quoted
+from maxmargin.structures.kernels import KernelWeights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +135,8 @@ class TaggerKind(ModelKind):
             not say), ``n_labels``, ``n_pair_features``, ``n_weights`` (of a full model),
             ``n_nonzero``, ``memory_bytes``, ``labels``, ``certificate``, ``objective`` (None if the
             file does not say), ``training``, ``params``, ``template`` (its source), ``top``,
-            ``transitions``; with ``selected`` also ``selected``. The start of a sequence is the
+            ``transitions``; with ``selected`` also ``selected``, with a kernel ``kernel`` and
+            ``n_support``. The start of a sequence is the
             ``from`` None, its end the ``to`` None.
         """
         chain, meta = model.chain, model.meta
@@ -160,6 +162,11 @@ class TaggerKind(ModelKind):
             "top": strongest_features(model, request.top, label),
             "transitions": strongest_transitions(model, request.transitions, label),
         }
+        if isinstance(model.weights, KernelWeights):
+            weights = model.weights
+            summary["n_weights"] = weights.dual_coef.size + weights.edges.size
+            summary["kernel"] = dict(meta["kernel"])
+            summary["n_support"] = weights.n_support
         if request.selected:
             summary["selected"] = selected(model)
         return summary
@@ -178,6 +185,11 @@ class TaggerKind(ModelKind):
 
     def write_text(self, path: Any, model: TaggerModel) -> int:
         """Write all weights that are not zero as a text."""
+        if isinstance(model.weights, KernelWeights):
+            raise NotCompatibleError(
+                f"has no weights of features, but {model.weights.n_support} support tokens of the "
+                f"kernel {model.weights.kernel.name}; no text has them"
+            )
         return write_text(path, model)
 
 

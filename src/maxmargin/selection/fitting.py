@@ -24,7 +24,7 @@ from maxmargin.structures.weight_layout import StructureLayout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from maxmargin._native import ChainProblem
+    from maxmargin._native import Problem
     from maxmargin.structures.chain import Chain
 
 __all__ = ["FitOptions", "Outcome", "fit"]
@@ -101,7 +101,7 @@ class Outcome:
 
 def fit(
     chain: Chain,
-    problem: ChainProblem,
+    problem: Problem,
     C: float,
     options: FitOptions,
     *,
@@ -117,7 +117,7 @@ def fit(
     ----------
     chain : Chain
         The structure, prepared.
-    problem : ChainProblem
+    problem : Problem
         The training data.
     C : float
         Weight of the loss.
@@ -147,7 +147,10 @@ def fit(
     KeyboardInterrupt
         If Ctrl-C came before it learned anything.
     """
-    validation = None if valid is None else Validation(chain, valid, options.threads, on_score)
+    validation = None
+    if valid is not None and not problem.has_kernel:
+        # (With a kernel the primal of earlier weights is not known: the end alone is scored.)
+        validation = Validation(chain, valid, options.threads, on_score)
     require_memory(*chain.memory_needed(options.dtype))
     layout = StructureLayout(chain, chain.layout.size, options.dtype)
     result = solve(
@@ -171,10 +174,12 @@ def fit(
     if not may_be_empty:
         require_learned(result)
     outcome = Outcome(C, result, result.weights, result.certificate, gap_asked=options.gap)
-    if validation is None or valid is None:
+    if valid is None:
+        return outcome
+    outcome.report = report_of(chain, valid, result.weights, options.threads)
+    if validation is None:
         return outcome
     outcome.scores = validation.scores
-    outcome.report = report_of(chain, valid, result.weights, options.threads)
     if validation.best is not None and validation.best[0] > main_score(outcome.report):
         _, outcome.best_pass, outcome.weights, outcome.report = validation.best
         # The dual of the end is a lower bound of every primal, also of these earlier weights.
