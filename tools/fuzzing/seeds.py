@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import functools
+import gzip
 import io
+import lzma
 import random
 from pathlib import Path
 from typing import Any
@@ -42,6 +46,10 @@ MODELS = {
     "sparse": ("columns.tsv", ("--l1-ratio", "0.7", "--allowed", "iob2")),
     "items": ("items.crfsuite", ("--format", "crfsuite")),
     "numbers": ("items.svmhmm", ("--format", "svmhmm")),
+    "tokens": ("tokens.conllu", ("--columns", "form,xpos,upos")),
+    "kernel-poly": ("columns.tsv", ("--kernel", "poly", "--allowed", "iob2")),
+    "kernel-rbf": ("columns.tsv", ("--kernel", "rbf", "--hash-bits", "6")),
+    "kernel-items": ("items.crfsuite", ("--kernel", "poly", "--dtype", "float64")),
 }
 
 #: Name of a checkpoint -> the options of its run.
@@ -67,10 +75,14 @@ def write_seeds(folder: Path) -> None:
         An empty directory. Afterwards it has ``columns.tsv``, ``spaces.txt``, ``eval.tsv``,
         ``tokens.conllu``, ``items.crfsuite``, ``items.svmhmm``, a ``.template`` for each of
         `TEMPLATES`, a ``.mm`` for each of `MODELS`, the golden models, and a ``.npz`` for each of
-        `CHECKPOINTS`; for each of `TASKS` a file and a model ``task-NAME.mm``.
+        `CHECKPOINTS`; for each of `TASKS` a file and a model ``task-NAME.mm``; and ``columns.tsv``
+        compressed in each of the ways that the standard library has.
     """
     sequences = _sequences()
     (folder / "columns.tsv").write_text(_columns(sequences, "\t"), "utf-8")
+    data = (folder / "columns.tsv").read_bytes()
+    for ending, compress in (("gz", functools.partial(gzip.compress, mtime=0)), ("bz2", bz2.compress), ("xz", lzma.compress)):
+        (folder / f"columns.tsv.{ending}").write_bytes(compress(data))
     (folder / "spaces.txt").write_text(_columns(sequences, " "), "utf-8")
     (folder / "eval.tsv").write_text(
         "\n".join("".join(f"{w}\t{c}\t{c}\n" for w, _, c in rows) for rows in sequences), "utf-8"
