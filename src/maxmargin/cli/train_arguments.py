@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from maxmargin.cli.grid import add_grid
 from maxmargin.cli.kernel import add_kernel, check_kernel
 from maxmargin.cli.options import add_reading, add_threads, at_least, number
+from maxmargin.cli.start import add_start, check_start
 from maxmargin.cli.targets import check_targets
 from maxmargin.cli.tasks.registry import CHAIN, TASKS
 from maxmargin.cli.training_options import (
@@ -26,7 +28,9 @@ examples:
   maxmargin train train.tsv -m pos.mm --template pos
   maxmargin train train.tsv.gz -m ner.mm --template ner -C 0.3 --valid dev.tsv.gz
   maxmargin train train.tsv -m m.mm --template my_template.txt --grid C=0.01,0.1,1 --cv 5
-  maxmargin train items.txt --format crfsuite -m m.mm
+  maxmargin train train.tsv -m m.mm --valid dev.tsv --grid auto --grid template=pos,ner
+  maxmargin train items.crfsuite -m m.mm
+  maxmargin train more.tsv -m new.mm --start old.mm
   maxmargin train train.tsv -m small.mm --nonzeros 5000 --debias
   maxmargin train target.tsv -m adapted.mm --prior source.mm
 
@@ -90,6 +94,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_kernel(parser.add_argument_group("kernels"))
     add_solving(group)
     add_saving(group)
+    add_start(group)
     add_threads(parser)
     group = parser.add_argument_group("choosing a model")
     group.add_argument(
@@ -98,12 +103,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="score the model on this file pass by pass (F1 of chunks, or accuracy) and keep the "
         "best",
     )
-    group.add_argument(
-        "--grid",
-        metavar="C=A,B,...",
-        help="train for each C, each from where the last one ended; keep the one that is best on "
-        "--valid or by --cv",
-    )
+    add_grid(group)
     group.add_argument(
         "--cv", type=at_least(2), default=None, metavar="K", help="cross-validate with K folds"
     )
@@ -115,7 +115,7 @@ def check_options(options: argparse.Namespace) -> None:
     if options.model is None and options.cv is None:
         raise ValueError("-m MODEL is missing: where shall the model be written?")
     if options.grid is not None and options.valid is None and options.cv is None:
-        raise ValueError("--grid needs --valid FILE or --cv K to tell which C is best")
+        raise ValueError("--grid needs --valid FILE or --cv K to tell which model is best")
     if options.resume and options.checkpoint is None:
         raise ValueError("--resume needs --checkpoint FILE")
     if options.checkpoint is not None and (options.grid is not None or options.cv is not None):
@@ -134,9 +134,10 @@ def check_options(options: argparse.Namespace) -> None:
         other = others[0].replace("_", "-")
         raise ValueError(f"--prior is a regulariser of its own; it does not go with --{other}")
     check_kernel(options)
+    check_start(options)
     check_targets(
         [(options.model, "model"), (options.checkpoint, "checkpoint")],
-        [options.train, options.valid, options.prior],
+        [options.train, options.valid, options.prior, options.start],
     )
     from maxmargin.regularizers import ElasticNet, make_regularizer
     from maxmargin.solvers.refusals import check_regularizer

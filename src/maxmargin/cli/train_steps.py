@@ -15,6 +15,7 @@ from maxmargin.cli.progress import Progress
 from maxmargin.cli.train_summary import score_in_words
 
 if TYPE_CHECKING:
+    from maxmargin.cli.grid import Grid
     from maxmargin.cli.training_data import Learned
     from maxmargin.selection import FitOptions, Outcome
 
@@ -22,35 +23,43 @@ __all__ = ["cross_validate_grid", "refit_selected", "search_size", "train_grid"]
 
 
 def train_grid(
-    learned: Learned, Cs: list[float], fit_options: FitOptions, options: argparse.Namespace
+    learned: Learned,
+    grid: Grid,
+    fit_options: FitOptions,
+    options: argparse.Namespace,
+    label: str = "",
 ) -> list[Outcome]:
-    """Train with each C.
+    """Train with each C, or search one.
 
     Parameters
     ----------
     learned : Learned
         The chain and its data.
-    Cs : list of float
-        One C, or those of ``--grid``.
+    grid : Grid
+        One C, those of ``--grid``, or where to begin.
     fit_options : FitOptions
         How to train.
     options : argparse.Namespace
         The arguments of the command.
+    label : str
+        What lines begin with: the other settings.
 
     Returns
     -------
     list of Outcome
         The models, in the order of ascending C.
     """
-    from maxmargin.selection import fit_grid
+    from maxmargin.selection import fit_auto, fit_grid
+
+    several = len(grid.Cs) > 1 or grid.auto or label
 
     lines: list[Progress] = []
 
     def callbacks(C: float) -> list[Any]:
         if options.quiet:
             return []
-        label = f"C={C:g}: " if len(Cs) > 1 else ""
-        lines.append(Progress(options.gap, label, verbose=options.verbose))
+        begin = f"{label}C={C:.4g}: " if several else ""
+        lines.append(Progress(options.gap, begin, verbose=options.verbose))
         return [lines[-1]]
 
     def show_score(score: dict[str, Any]) -> None:
@@ -60,9 +69,9 @@ def train_grid(
     def end_line(outcome: Outcome) -> None:
         if lines:
             lines[-1].close()
-        if len(Cs) > 1 and not options.quiet:
+        if several and not options.quiet:
             gap = f"gap {100 * outcome.certificate.gap:.2g} %"
-            note(f"C={outcome.C:g}: {gap}, {score_in_words(outcome)}")
+            note(f"{label}C={outcome.C:.4g}: {gap}, {score_in_words(outcome)}")
 
     def show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
         if lines:
@@ -71,17 +80,16 @@ def train_grid(
 
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
-        return fit_grid(
-            learned.chain,
-            learned.train,
-            Cs,
-            fit_options,
-            valid=learned.valid,
-            sample_weight=learned.weights,
-            callbacks=callbacks,
-            on_score=show_score,
-            on_outcome=end_line,
-        )
+        more: Any = {
+            "valid": learned.valid,
+            "sample_weight": learned.weights,
+            "callbacks": callbacks,
+            "on_score": show_score,
+            "on_outcome": end_line,
+        }
+        if grid.auto:
+            return fit_auto(learned.chain, learned.train, grid.Cs[0], fit_options, **more)
+        return fit_grid(learned.chain, learned.train, grid.Cs, fit_options, **more)
 
 
 def search_size(
@@ -141,13 +149,17 @@ def refit_selected(
 
 
 def cross_validate_grid(
-    learned: Learned, Cs: list[float], fit_options: FitOptions, options: argparse.Namespace
+    learned: Learned,
+    grid: Grid,
+    fit_options: FitOptions,
+    options: argparse.Namespace,
+    label: str = "",
 ) -> list[dict[str, Any]]:
     """Score each C by ``--cv`` folds, print the scores and return them.
 
     Parameters
     ----------
-    learned, Cs, fit_options, options
+    learned, grid, fit_options, options, label
         As for `train_grid`.
 
     Returns
@@ -155,16 +167,18 @@ def cross_validate_grid(
     list of dict
         As `maxmargin.selection.cross_validate` returns them.
     """
-    from maxmargin.selection import cross_validate
+    from maxmargin.selection import cross_validate, cross_validate_auto
 
     def show_fold(fold: int, outcome: Outcome) -> None:
         if not options.quiet:
-            note(f"fold {fold + 1} of {options.cv}, C={outcome.C:g}: {score_in_words(outcome)}")
+            which = f"fold {fold + 1} of {options.cv}, {label}C={outcome.C:.4g}"
+            note(f"{which}: {score_in_words(outcome)}")
 
-    table = cross_validate(
+    run: Any = cross_validate_auto if grid.auto else cross_validate
+    table: list[dict[str, Any]] = run(
         learned.chain,
         learned.train,
-        Cs,
+        grid.Cs[0] if grid.auto else grid.Cs,
         options.cv,
         fit_options,
         sample_weight=learned.weights,
@@ -174,5 +188,5 @@ def cross_validate_grid(
         for row in table:
             accuracy = f"{100 * row['token_accuracy']:.2f} ± {100 * row['token_accuracy_std']:.2f}"
             f1 = f", F1 {100 * row['f1']:.2f} ± {100 * row['f1_std']:.2f}" if "f1" in row else ""
-            say(f"C={row['C']:g}: accuracy {accuracy} %{f1}")
+            say(f"{label}C={row['C']:.4g}: accuracy {accuracy} %{f1}")
     return table

@@ -9,6 +9,7 @@ from maxmargin.cli.cells import check_trained
 from maxmargin.cli.kernel import kernel_options
 from maxmargin.cli.options import make_encoder, read_data
 from maxmargin.cli.prior import encoder_like, read_prior
+from maxmargin.cli.start import start_encoder
 
 if TYPE_CHECKING:
     from maxmargin.features.columns import LabelCodes
@@ -85,8 +86,10 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
         hash_bits=options.hash_bits,
         threads=options.threads,
     )
-    if prior is not None and options.template is None and isinstance(data, ColumnTable):
-        encoder = encoder_like(prior.chain.encoder, encoder, options.prior)
+    if options.template is None and isinstance(data, ColumnTable):
+        earlier = start_encoder(options) if prior is None else prior.chain.encoder
+        if earlier is not None:
+            encoder = encoder_like(earlier, encoder, getattr(options, "prior", None) or options.start)
     chain = Chain(
         allowed=options.allowed, encoder=encoder, prior=prior, **kernel_options(options)
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from maxmargin.structures.chain import Chain
 
-__all__ = ["cross_validate", "folds"]
+__all__ = ["cross_validate", "fold_summary", "folds"]
 
 
 def folds(n_sequences: int, k: int, seed: int | None) -> list[NDArray[np.intp]]:
@@ -87,10 +87,18 @@ def cross_validate(
                 on_outcome(number, outcome)
             if outcome.result.interrupted:
                 raise KeyboardInterrupt
-    return [{"C": C, **_summary(reports)} for C, reports in scores.items()]
+    return [{"C": C, **fold_summary(reports)} for C, reports in scores.items()]
 
 
-def _summary(reports: list[TagReport]) -> dict[str, Any]:
+def fold_summary(reports: list[TagReport]) -> dict[str, Any]:
+    """Return the mean and the standard deviation of the scores of folds, and the main score.
+
+    Parameters
+    ----------
+    reports : list of TagReport
+        One for each fold.
+    """
+
     def mean_and_spread(values: list[float]) -> tuple[float, float]:
         return float(np.mean(values)), float(np.std(values))
 

@@ -44,6 +44,7 @@ class FitOptions:
     seed: int | None = 0
     checkpoint: Any = None
     resume: bool = False
+    start: Any = None
 
 
 @dataclass
@@ -169,6 +170,7 @@ def fit(
         checkpoint=options.checkpoint,
         resume=options.resume,
         engine=machine,
+        start=options.start if machine is None else None,
         warn=False,
     )
     if not may_be_empty:

@@ -26,7 +26,7 @@ from maxmargin.memory import require_memory
 from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.state import RunState
 
-__all__ = ["load_checkpoint", "save_checkpoint"]
+__all__ = ["load_checkpoint", "read_identity", "save_checkpoint"]
 
 FORMAT = "maxmargin checkpoint"
 VERSION = 1
@@ -88,25 +88,12 @@ def load_checkpoint(
         If it is not a checkpoint, damaged, or of another problem.
     """
     name = os.fspath(path)
+    arrays, about = _read_about(path, name)
     try:
-        stored = _read_members(path, name)
-        about = json.loads(bytes(stored.pop("about")).decode())
-        arrays = {key.removeprefix(_ENGINE): array for key, array in stored.items()}
-        if about["format"] != FORMAT:
-            raise ModelFormatError(f"{name} is not a maxmargin checkpoint")
-        if about["version"] != VERSION:
-            raise ModelFormatError(
-                f"{name} is a checkpoint of version {about['version']}; "
-                f"this maxmargin reads version {VERSION}"
-            )
         run = RunState(**about["run"])
         saved = dict(about["identity"])
-    except (FileNotFoundError, PermissionError, ModelFormatError, MemoryError):
-        raise
-    except Exception as error:  # zipfile and numpy raise many kinds for a damaged file
-        raise ModelFormatError(
-            f"{name} is not a readable checkpoint: {_cut(str(error), 200)}"
-        ) from error
+    except Exception as error:
+        raise _unreadable(name, error) from error
     for key, wanted in identity.items():
         found = saved.get(key)
         if found != wanted:
@@ -123,6 +110,57 @@ def load_checkpoint(
     except ValueError as error:
         raise ModelFormatError(f"{name}: {error}") from error
     return run
+
+
+def read_identity(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what the run of a checkpoint solves.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    dict
+        Sizes, C, solver, regulariser and a hash of the data, as the file says.
+
+    Raises
+    ------
+    ModelFormatError
+        If it is not a checkpoint, or damaged.
+    """
+    name = os.fspath(path)
+    _, about = _read_about(path, name)
+    try:
+        return dict(about["identity"])
+    except Exception as error:
+        raise _unreadable(name, error) from error
+
+
+def _read_about(
+    path: str | os.PathLike[str], name: str
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return the machine's arrays and what the file says of the run."""
+    try:
+        stored = _read_members(path, name)
+        about: dict[str, Any] = json.loads(bytes(stored.pop("about")).decode())
+        if about["format"] != FORMAT:
+            raise ModelFormatError(f"{name} is not a maxmargin checkpoint")
+        if about["version"] != VERSION:
+            raise ModelFormatError(
+                f"{name} is a checkpoint of version {about['version']}; "
+                f"this maxmargin reads version {VERSION}"
+            )
+    except (FileNotFoundError, PermissionError, ModelFormatError, MemoryError):
+        raise
+    except Exception as error:  # zipfile and numpy raise many kinds for a damaged file
+        raise _unreadable(name, error) from error
+    return {key.removeprefix(_ENGINE): array for key, array in stored.items()}, about
+
+
+def _unreadable(name: str, error: Exception) -> ModelFormatError:
+    return ModelFormatError(f"{name} is not a readable checkpoint: {_cut(str(error), 200)}")
 
 
 def _check_widened(run: RunState, name: str) -> None:
