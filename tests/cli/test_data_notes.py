@@ -92,7 +92,8 @@ def test_many_labels(capsys, tmp_path):
     assert "the labels are in the last column" in warning
     assert "--label-column" in warning
     assert train(capsys, path, "-q")[1] == ""
-    items = write(tmp_path / "x.crfsuite", text([[(b, "a=" + a, "b=x") for a, b in r] for r in rows]))
+    named = [[(b, "a=" + a, "b=x") for a, b in r] for r in rows]
+    items = write(tmp_path / "x.crfsuite", text(named))
     _, err = train(capsys, items)
     assert "a line of crfsuite begins with the label" in err
 

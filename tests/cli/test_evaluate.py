@@ -60,7 +60,8 @@ def test_labels_and_errors(capsys, folder):
         true = sum(row[-2] == label for row in rows)
         given = sum(row[-1] == label for row in rows)
         right = sum(row[-1] == row[-2] == label for row in rows)
-        assert (scores["n_true"], scores["n_predicted"], scores["n_correct"]) == (true, given, right)
+        counts = [scores[name] for name in ("n_true", "n_predicted", "n_correct")]
+        assert counts == [true, given, right]
         assert scores["recall"] == (right / true if true else 0)
         assert scores["precision"] == (right / given if given else 0)
     wrong = Counter((row[-2], row[-1]) for row in rows if row[-1] != row[-2])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import io
+import itertools
 import json
 import os
 import select
@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from cli_files import COMMAND, conllu, crfsuite, refused, run, sentences, svmhmm, text, write
-from maxmargin.cli.tagging import streams
 from maxmargin.cli.main import main
+from maxmargin.cli.tagging import streams
 from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import load_tagger
 

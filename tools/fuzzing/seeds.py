@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import contextlib
-import functools
 import gzip
 import io
 import lzma
@@ -81,8 +80,9 @@ def write_seeds(folder: Path) -> None:
     sequences = _sequences()
     (folder / "columns.tsv").write_text(_columns(sequences, "\t"), "utf-8")
     data = (folder / "columns.tsv").read_bytes()
-    for ending, compress in (("gz", functools.partial(gzip.compress, mtime=0)), ("bz2", bz2.compress), ("xz", lzma.compress)):
-        (folder / f"columns.tsv.{ending}").write_bytes(compress(data))
+    (folder / "columns.tsv.gz").write_bytes(gzip.compress(data, mtime=0))
+    (folder / "columns.tsv.bz2").write_bytes(bz2.compress(data))
+    (folder / "columns.tsv.xz").write_bytes(lzma.compress(data))
     (folder / "spaces.txt").write_text(_columns(sequences, " "), "utf-8")
     (folder / "eval.tsv").write_text(
         "\n".join("".join(f"{w}\t{c}\t{c}\n" for w, _, c in rows) for rows in sequences), "utf-8"

@@ -126,5 +126,5 @@ def _format_of(options: argparse.Namespace, trained_on: str) -> str:
     """Return the format of a file: that of training, unless its name says another of columns."""
     from maxmargin.io.recognise import format_of_name
 
-    named = format_of_name(options.file)
-    return named if named in ("conll", "conllu") and trained_on in ("conll", "conllu") else trained_on
+    named, columns = format_of_name(options.file), ("conll", "conllu")
+    return named if named in columns and trained_on in columns else trained_on

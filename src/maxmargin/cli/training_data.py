@@ -89,7 +89,8 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
     if options.template is None and isinstance(data, ColumnTable):
         earlier = start_encoder(options) if prior is None else prior.chain.encoder
         if earlier is not None:
-            encoder = encoder_like(earlier, encoder, getattr(options, "prior", None) or options.start)
+            path = getattr(options, "prior", None) or options.start
+            encoder = encoder_like(earlier, encoder, path)
     chain = Chain(
         allowed=options.allowed, encoder=encoder, prior=prior, **kernel_options(options)
     )

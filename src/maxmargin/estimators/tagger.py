@@ -474,7 +474,9 @@ class SequenceTagger(StructuralEstimator):
         threads = self._threads()
         return self.structure_.predict(X, self.weights_, threads, known)
 
-    def predict_kbest(self, X: Any, k: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
+    def predict_kbest(
+        self, X: Any, k: int, known: Any = None
+    ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
 
         Parameters

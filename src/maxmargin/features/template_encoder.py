@@ -50,7 +50,8 @@ def column_layout(table: ColumnTable, n_columns: int, label_column: int | None) 
     if found == n_columns:
         return present
     if label_column is not None and found == n_columns - 1:
-        return [present[k - (k > label_column)] if k != label_column else 0 for k in range(n_columns)]
+        present.insert(label_column, 0)
+        return present
     expected = f"{n_columns}, as in training"
     if label_column is not None:
         expected += f" (the label in column {label_column}), or {n_columns - 1} without the label"

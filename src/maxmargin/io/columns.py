@@ -31,7 +31,7 @@ def read_columns(
     Parameters
     ----------
     path : path or binary file
-        "-" is standard input; compressed files are recognised. The text is UTF-8; lines may end with CR LF.
+        "-" is standard input; compressed files are recognised. Lines may end with CR LF.
     separator : {"auto", "tab", "space"}
         What stands between columns. "auto": tabs if there is one in the first token's line, else
         runs of blanks.

@@ -30,8 +30,8 @@ __all__ = [
 #: size. Text becomes 3 to 30 times as long; a gzip bomb, up to 1032 times, others a million times.
 LEAST_INFLATED = 256_000_000
 MOST_EXPANSION = 100
-#: Bytes that xz and Zstandard may use for their windows: ``xz -9`` takes 65 MB, ``zstd --ultra -22``
-#: 128 MB.
+#: Bytes that xz and Zstandard may use for their windows: ``xz -9`` takes 65 MB, and
+#: ``zstd --ultra -22`` 128 MB.
 MOST_WINDOW = 512 << 20
 
 # What follows the end of a gzip member is handed back as a copy: pieces keep the copies small.
@@ -174,7 +174,7 @@ COMPRESSIONS = (
         lambda begin: begin[:6] == b"\xfd7zXZ\x00",
         lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=MOST_WINDOW),
         lambda: (lzma.LZMAError,),
-        lambda raw: lzma.LZMAFile(raw, "wb"),
+        lambda raw: lzma.LZMAFile(raw, "wb"),  # noqa: SIM115
     ),
     Compression(
         "zstd",

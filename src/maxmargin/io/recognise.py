@@ -45,7 +45,7 @@ ENOUGH = 20
 _QID = re.compile(rb"\S+\s+qid:[0-9]+(?:\s|\Z)")
 _ID = re.compile(rb"[0-9]+(?:[-.][0-9]+)?\Z")
 _HEAD = re.compile(rb"(?:[0-9]+|_)\Z")
-# w[0]=the, U00\:the, length:3.5, __BOS__: what programs that write CRFsuite's format call attributes
+# w[0]=the, U00\:the, length:3.5, __BOS__: what attributes in files of CRFsuite look like
 _ATTRIBUTE = re.compile(rb"[^\s=]+=.*|.*\\:.*|[^:]+:-?[0-9.]+(?:[eE][-+]?[0-9]+)?|__[BE]OS__", re.S)
 
 
@@ -183,7 +183,8 @@ def _columns(lines: list[bytes]) -> str:
     tabs = [line.count(b"\t") for line in lines]
     if not any(tabs):
         widths = {len(line.split()) for line in lines}
-        return f"{widths.pop()} columns between spaces" if len(widths) == 1 and widths != {1} else ""
+        several = len(widths) == 1 and widths != {1}
+        return f"{widths.pop()} columns between spaces" if several else ""
     rows = [line.split(b"\t") for line in lines]
     if len(set(tabs)) > 1 or any(_is_attribute(field) for row in rows[:50] for field in row[1:]):
         return ""

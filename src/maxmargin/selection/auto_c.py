@@ -1,13 +1,12 @@
-"""A search for C: uphill on the scores of held-out data, each training from where the last one ended.
+"""A search for C: uphill on the scores of held-out data, each training from the end of the last.
 
-C is searched on a scale of powers: from where the search begins, up by half a decade at a time while
-that helps, then down likewise, and at last a quarter of a decade to both sides of the best. Two
-steps in a row that do not help end a direction: scores of held-out data are not smooth.
+C is searched on a scale of powers: from where the search begins, up by half a decade at a time
+while that helps, then down likewise, and at last a quarter of a decade to both sides of the best.
+Two steps in a row that do not help end a direction: scores of held-out data are not smooth.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["cross_validate_auto", "fit_auto", "search_C"]
 
-#: Steps of the search, and of its end.
-STEP, LAST_STEP = math.sqrt(10.0), 10.0**0.25
+#: Steps of the search, and of its end, in quarters of a decade.
+STEP, LAST_STEP = 2, 1
 #: Steps in a row that do not help.
 PATIENCE = 2
 #: Where nobody looks for a C.
@@ -49,38 +48,41 @@ def search_C(score: Callable[[float], float | None], start: float) -> list[tuple
         All that were tried, in the order of the trials. The best is the first of the highest
         scores when they are sorted by C: of two that are equal, the smaller C.
     """
-    tried: list[tuple[float, float]] = []
+    scores: dict[int, float] = {}  # by quarters of a decade from the start
 
-    def best() -> tuple[float, float]:
-        return max(sorted(tried), key=lambda pair: pair[1])
+    def C_at(k: int) -> float:  # noqa: N802
+        return float(start * 10.0 ** (k / 4))
 
-    def climb(factor: float) -> bool:
-        """Go one way from the best so far; false if the search was ended."""
-        C, idle = best()[0], 0
-        while idle < PATIENCE:
-            C *= factor
-            if not LEAST <= C <= MOST:
-                break
-            before = best()
-            found = score(C)
+    def tried_all() -> list[tuple[float, float]]:
+        return [(C_at(k), found) for k, found in scores.items()]
+
+    def best() -> int:
+        return max(sorted(scores), key=scores.__getitem__)
+
+    def known(k: int) -> bool:
+        """Score a C unless that was done; false if the search is ended."""
+        if k not in scores:
+            found = score(C_at(k))
             if found is None:
                 return False
-            tried.append((C, found))
+            scores[k] = found
+        return True
+
+    def climb(step: int) -> bool:
+        """Go one way from the best so far; false if the search is ended."""
+        k, idle = best(), 0
+        while idle < PATIENCE and LEAST <= C_at(k + step) <= MOST:
+            k, before = k + step, best()
+            if not known(k):
+                return False
             idle = 0 if best() != before else idle + 1
         return True
 
-    first = score(start)
-    if first is None:
-        return tried
-    tried.append((start, first))
-    if climb(STEP) and climb(1 / STEP):
-        middle = best()[0]
-        for C in (middle / LAST_STEP, middle * LAST_STEP):
-            found = score(C)
-            if found is None:
-                break
-            tried.append((C, found))
-    return tried
+    if known(0) and climb(STEP) and climb(-STEP):
+        middle = best()
+        if known(middle - LAST_STEP):
+            known(middle + LAST_STEP)
+    return tried_all()
 
 
 def fit_auto(

@@ -166,8 +166,8 @@ def solve(
         Go on from the multipliers of this engine (a warm start).
     start : array, path-like or None
         Begin with the planes that the oracle finds under these weights, which are of the native
-        layout; or from the multipliers of a checkpoint of the same data, whatever its C and its
-        regulariser were (`maxmargin.solvers.planting`). Not with `engine`.
+        layout; or from the multipliers of a checkpoint of the same run but for its C
+        (`maxmargin.solvers.planting`). Not with `engine`.
     warn : bool
         Whether to issue a `ConvergenceWarning` if training stopped before it was done.
 
@@ -214,8 +214,7 @@ def solve(
     if engine is None:
         machine = solver.start(problem, C, regularizer, single)
         if isinstance(start, str | os.PathLike):
-            made_as, n_weights = machine.made_as
-            solved = _identity(problem, C, made_as, n_weights, solver, regularizer, hashed=True)
+            solved = _identity(problem, machine, C, solver, regularizer, hashed=True)
             machine = from_checkpoint(
                 start, problem, solver, C, regularizer, single=single, identity=solved
             )
@@ -248,9 +247,8 @@ def solve(
     )
     run.seconds = time.perf_counter() - begin
     run.oracle_calls = planted
-    made_as, n_weights = machine.made_as
     hashed = checkpoint is not None
-    identity = _identity(problem, C, made_as, n_weights, solver, regularizer, hashed=hashed)
+    identity = _identity(problem, machine, C, solver, regularizer, hashed=hashed)
     if resume and checkpoint is not None and Path(checkpoint).exists():
         saved = load_checkpoint(checkpoint, machine, identity)
         try:
@@ -429,15 +427,15 @@ def model_weights(problem: Problem, machine: Machine) -> Any:
 
 def _identity(
     problem: Problem,
+    machine: Machine,
     C: float,
-    made_as: str,
-    n_weights: int,
     solver: Solver,
     regularizer: Regularizer,
     *,
     hashed: bool,
 ) -> dict[str, Any]:
     """Return what a run solves; with a hash of the data if it is for a checkpoint."""
+    made_as, n_weights = machine.made_as
     identity = {
         "n_examples": problem.n_examples,
         "n_weights": n_weights,

@@ -8,16 +8,16 @@ anything:
 1. *Planes.* The oracle's answers under the old weights w₀ are the planes that matter near w₀. The
    engine looks at w₀ through its fixed linear term: with u₀ = link⁻¹(w₀) and α = 0 its w is w₀, and
    one pass at one w collects the planes. Then u₀ is taken away again.
-2. *Multipliers for them.* Cached passes raise the dual over these planes from α = 0. They are cheap,
-   because they call no oracle.
+2. *Multipliers for them.* Cached passes raise the dual over these planes from α = 0. They are
+   cheap, because they call no oracle.
 
 Training goes on from there as from anywhere. The dual starts at 0 or above, as a cold start does,
 and never falls: the model that comes out has the same certificate. What is saved are the first
 passes of a cold start, which look for planes under weights that know nothing yet.
 
-The multipliers of a checkpoint are another matter. They are a point of the dual for any C and any
-regulariser, because both only say which u and w belong to them. A checkpoint of a run on the same
-data is a start in the full sense.
+The multipliers of a checkpoint are another matter. They are a point of the dual for any C, which
+only says which u belongs to them. A checkpoint of a run on the same data, with the same solver and
+regulariser, is a start in the full sense.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._native import PassOptions, Problem
+from maxmargin.checks import is_number
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import Regularizer
 from maxmargin.solvers.base import Solver
@@ -43,7 +44,7 @@ PASSES = 10
 #: They end when one gains less than this share of what all of them gained.
 ENOUGH = 0.02
 #: What may be another in the run of a checkpoint.
-FREE = ("C", "regularizer")
+FREE = ("C",)
 
 
 def plant(
@@ -118,12 +119,12 @@ def from_checkpoint(
     single: bool,
     identity: dict[str, Any],
 ) -> Machine:
-    """Return a machine with the multipliers of a checkpoint, under another C or regulariser.
+    """Return a machine with the multipliers of a checkpoint, under another C.
 
     Parameters
     ----------
     path : path-like
-        A checkpoint of the same data, solver and type of weights.
+        A checkpoint of the same data, solver, regulariser and type of weights.
     problem, solver, C, regularizer, single
         The new run.
     identity : dict
@@ -142,8 +143,9 @@ def from_checkpoint(
     saved = read_identity(path)
     same = identity | {name: saved.get(name) for name in FREE}
     before = saved.get("C")
-    usable = isinstance(before, int | float) and not isinstance(before, bool) and 0 < before < 1e300
-    machine = solver.start(problem, float(before) if usable else C, regularizer, single)
+    if not is_number(before, above=0.0):  # of a damaged file, which is then refused
+        before = C
+    machine = solver.start(problem, before, regularizer, single)
     if not isinstance(machine, DualMachine):
         raise NotCompatibleError(
             f"the solver {solver.name} keeps no multipliers that a start could be made from"

@@ -69,7 +69,7 @@ def carry_over(chain: Any, earlier: Any, weights: NDArray[Any], dtype: Any) -> C
     new_rows = [matched.sparse[1], np.arange(new.dense.start, new.dense.stop)]
     old_rows += [old.transitions.start + before, np.array([old.start, old.end])]
     new_rows += [new.transitions.start + now, np.array([new.start, new.end])]
-    if len(matched.pair[0]) and len(shared):
+    if len(matched.pair[0]) and shared:
         old_rows.append(old.pair_row(matched.pair[0][:, None], before).reshape(-1))
         new_rows.append(new.pair_row(matched.pair[1][:, None], now).reshape(-1))
     rows = np.zeros((new.n_rows, new.n_labels))

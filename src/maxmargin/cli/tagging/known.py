@@ -1,4 +1,4 @@
-"""``maxmargin tag --known K``: a column of labels that are known already, ``_`` where one is not."""
+"""``maxmargin tag --known K``: a column of labels that are known, ``_`` where one is not."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class TaskTraining:
                 if outcomes and was_interrupted(outcomes[-1].estimator.stop_reason_):
                     return None
                 label = f"{in_words(setting)}C={C:.4g}: " if several else ""
-                outcomes.append(self._fitted(C, train, valid, own, label, setting))
+                outcomes.append(self._fitted(C, train, valid, own, label=label, setting=setting))
                 return outcomes[-1].score
 
             if grid.auto:
@@ -195,6 +195,7 @@ class TaskTraining:
         train: Examples,
         valid: Examples | None,
         options: argparse.Namespace,
+        *,
         label: str,
         setting: dict[str, Any],
     ) -> _Trained:

@@ -61,8 +61,8 @@ def check_stored_kernel(weights: KernelWeights) -> None:
     if weights.kernel.kind not in STORED:
         raise NotCompatibleError(
             f"a model file holds the kernels {', '.join(STORED)}, and this model has "
-            f"{weights.n_support} support tokens of the kernel {weights.kernel.name}. Pickle it, or "
-            "train with another kernel"
+            f"{weights.n_support} support tokens of the kernel {weights.kernel.name}. Pickle it, "
+            "or train with another kernel"
         )
 
 
@@ -150,12 +150,10 @@ def read_kernel_weights(
     require_finite(coef)
     require_finite(edges)
     n = len(coef)
-    support = EncodedBatch(
-        np.arange(n + 1, dtype=np.int64),
-        sizes.n_sparse,
-        *_read_rows(arrays, n, sizes.n_sparse),
-        dense=_read_dense(arrays, n, sizes.n_dense),
-    )
+    indptr, indices, values = _read_rows(arrays, n, sizes.n_sparse)
+    dense = _read_dense(arrays, n, sizes.n_dense)
+    alone = np.arange(n + 1, dtype=np.int64)  # each token is a sequence
+    support = EncodedBatch(alone, sizes.n_sparse, indptr, indices, values, dense)
     return KernelWeights(kernel, support, coef, edges)
 
 
