@@ -25,6 +25,7 @@ COMMANDS = {
     "docs/dependencies.md": 3,
     "docs/formulations.md": 1,
     "docs/priors.md": 2,
+    "docs/shell.md": 2,
     "docs/sparse.md": 4,
 }
 CORPUS = """\

@@ -76,7 +76,7 @@ class _Features:
             self.seconds += time.perf_counter() - begin
         learned = self._last[1]
         fit_options = with_prior(fit_options_of(options), learned.chain)
-        return learned, with_start(fit_options, learned, options)
+        return learned, with_start(fit_options, learned.chain, options)
 
 
 def find_model(read: tuple[Any, Any], grid: Grid, options: argparse.Namespace) -> Found:

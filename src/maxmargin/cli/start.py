@@ -14,8 +14,8 @@ from maxmargin.cli.console import note
 from maxmargin.cli.model import naming_model
 
 if TYPE_CHECKING:
-    from maxmargin.cli.training_data import Learned
     from maxmargin.selection import FitOptions
+    from maxmargin.structures.chain import Chain
 
 __all__ = ["add_start", "check_start", "start_encoder", "with_start"]
 
@@ -82,17 +82,15 @@ def _no_features(_: Any) -> Any:
     raise AssertionError("features are not made here")
 
 
-def with_start(
-    fit_options: FitOptions, learned: Learned, options: argparse.Namespace
-) -> FitOptions:
+def with_start(fit_options: FitOptions, chain: Chain, options: argparse.Namespace) -> FitOptions:
     """Return how to train, with where to begin.
 
     Parameters
     ----------
     fit_options : FitOptions
         How to train without.
-    learned : Learned
-        The data in numbers.
+    chain : Chain
+        It has learned its features.
     options : argparse.Namespace
         The arguments of the command.
 
@@ -116,7 +114,7 @@ def with_start(
     with naming_model(path):
         if isinstance(weights, KernelWeights):
             raise NotCompatibleError("has a kernel, and so no weights that others could start from")
-        carried = carry_over(learned.chain, model.chain, weights, options.dtype)
+        carried = carry_over(chain, model.chain, weights, options.dtype)
         if not carried.n_features or not carried.n_labels:
             raise NotCompatibleError("shares no features, or no labels, with the data")
     if not options.quiet:

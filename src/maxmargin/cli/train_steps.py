@@ -49,7 +49,7 @@ def train_grid(
     list of Outcome
         The models, in the order of ascending C.
     """
-    from maxmargin.selection import fit_auto, fit_grid
+    from maxmargin.selection import fit_grid
 
     several = len(grid.Cs) > 1 or grid.auto or label
 
@@ -80,16 +80,18 @@ def train_grid(
 
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
-        more: Any = {
-            "valid": learned.valid,
-            "sample_weight": learned.weights,
-            "callbacks": callbacks,
-            "on_score": show_score,
-            "on_outcome": end_line,
-        }
-        if grid.auto:
-            return fit_auto(learned.chain, learned.train, grid.Cs[0], fit_options, **more)
-        return fit_grid(learned.chain, learned.train, grid.Cs, fit_options, **more)
+        return fit_grid(
+            learned.chain,
+            learned.train,
+            grid.Cs,
+            fit_options,
+            auto=grid.auto,
+            valid=learned.valid,
+            sample_weight=learned.weights,
+            callbacks=callbacks,
+            on_score=show_score,
+            on_outcome=end_line,
+        )
 
 
 def search_size(
@@ -167,20 +169,20 @@ def cross_validate_grid(
     list of dict
         As `maxmargin.selection.cross_validate` returns them.
     """
-    from maxmargin.selection import cross_validate, cross_validate_auto
+    from maxmargin.selection import cross_validate
 
     def show_fold(fold: int, outcome: Outcome) -> None:
         if not options.quiet:
             which = f"fold {fold + 1} of {options.cv}, {label}C={outcome.C:.4g}"
             note(f"{which}: {score_in_words(outcome)}")
 
-    run: Any = cross_validate_auto if grid.auto else cross_validate
-    table: list[dict[str, Any]] = run(
+    table = cross_validate(
         learned.chain,
         learned.train,
-        grid.Cs[0] if grid.auto else grid.Cs,
+        grid.Cs,
         options.cv,
         fit_options,
+        auto=grid.auto,
         sample_weight=learned.weights,
         on_outcome=show_fold,
     )

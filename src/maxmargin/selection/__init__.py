@@ -13,7 +13,7 @@ The command line and the tests of its models use these calls; each file has one 
 - `refit`: a sparse model trained again without L1
 """
 
-from maxmargin.selection.auto_c import cross_validate_auto, fit_auto, search_C
+from maxmargin.selection.auto_c import search_C
 from maxmargin.selection.cross_validation import cross_validate, folds
 from maxmargin.selection.encoded import Encoded, encode_labelled
 from maxmargin.selection.fitting import FitOptions, Outcome, fit
@@ -39,11 +39,9 @@ __all__ = [
     "SparseOutcome",
     "Validation",
     "cross_validate",
-    "cross_validate_auto",
     "debias",
     "encode_labelled",
     "fit",
-    "fit_auto",
     "fit_grid",
     "folds",
     "main_score",

@@ -7,22 +7,9 @@ Two steps in a row that do not help end a direction: scores of held-out data are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
-import numpy as np
-
-from maxmargin.selection.cross_validation import fold_summary, folds
-from maxmargin.selection.encoded import Encoded
-from maxmargin.selection.fitting import FitOptions, Outcome, fit
-from maxmargin.selection.validation import main_score, report_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from maxmargin.structures.chain import Chain
-
-__all__ = ["cross_validate_auto", "fit_auto", "search_C"]
+__all__ = ["search_C"]
 
 #: Steps of the search, and of its end, in quarters of a decade.
 STEP, LAST_STEP = 2, 1
@@ -83,113 +70,3 @@ def search_C(score: Callable[[float], float | None], start: float) -> list[tuple
         if known(middle - LAST_STEP):
             known(middle + LAST_STEP)
     return tried_all()
-
-
-def fit_auto(
-    chain: Chain,
-    data: Encoded,
-    start: float,
-    options: FitOptions,
-    *,
-    valid: Encoded,
-    sample_weight: Any = None,
-    callbacks: Callable[[float], Iterable[Any]] = lambda _: (),
-    on_score: Callable[[dict[str, Any]], object] | None = None,
-    on_outcome: Callable[[Outcome], object] | None = None,
-) -> list[Outcome]:
-    """Train for one C after another until none is better on validation data.
-
-    Parameters
-    ----------
-    chain, data, options, valid, sample_weight, callbacks, on_score, on_outcome
-        As for `maxmargin.selection.fit_grid`.
-    start : float
-        The first C.
-
-    Returns
-    -------
-    list of Outcome
-        In the order of ascending C.
-    """
-    problem = chain.encoded_problem(data.batch, data.codes, sample_weight=sample_weight)
-    outcomes: list[Outcome] = []
-
-    def score(C: float) -> float | None:
-        if outcomes and outcomes[-1].result.interrupted:
-            return None
-        outcome = fit(
-            chain,
-            problem,
-            C,
-            options,
-            valid=valid,
-            callbacks=callbacks(C),
-            on_score=on_score,
-            machine=outcomes[-1].result.engine if outcomes else None,
-        )
-        outcomes.append(outcome)
-        if on_outcome is not None:
-            on_outcome(outcome)
-        assert outcome.report is not None
-        return main_score(outcome.report)
-
-    search_C(score, start)
-    return sorted(outcomes, key=lambda outcome: outcome.C)
-
-
-def cross_validate_auto(
-    chain: Chain,
-    data: Encoded,
-    start: float,
-    k: int,
-    options: FitOptions,
-    *,
-    sample_weight: NDArray[Any] | None = None,
-    on_outcome: Callable[[int, Outcome], object] | None = None,
-) -> list[dict[str, Any]]:
-    """Score one C after another by folds until none is better.
-
-    The engines of all folds are kept, so that each training begins where the last one of its fold
-    ended.
-
-    Parameters
-    ----------
-    chain, data, k, options, sample_weight, on_outcome
-        As for `maxmargin.selection.cross_validate`.
-    start : float
-        The first C.
-
-    Returns
-    -------
-    list of dict
-        As of `maxmargin.selection.cross_validate`, in the order of ascending C.
-    """
-    parts = folds(data.batch.n_sequences, k, options.seed)
-    problems, outside = [], []
-    for number, held in enumerate(parts):
-        rest = np.sort(np.concatenate([part for i, part in enumerate(parts) if i != number]))
-        weight = None if sample_weight is None else sample_weight[rest]
-        inside = data.take(rest)
-        problems.append(
-            chain.encoded_problem(inside.batch, inside.codes, sample_weight=weight)
-        )
-        outside.append(data.take(held))
-    machines: list[Any] = [None] * k
-    rows: dict[float, dict[str, Any]] = {}
-
-    def score(C: float) -> float:
-        reports = []
-        for number in range(k):
-            outcome = fit(chain, problems[number], C, options, machine=machines[number])
-            machines[number] = outcome.result.engine
-            outcome.report = report_of(chain, outside[number], outcome.weights, options.threads)
-            reports.append(outcome.report)
-            if on_outcome is not None:
-                on_outcome(number, outcome)
-            if outcome.result.interrupted:
-                raise KeyboardInterrupt
-        rows[C] = {"C": C, **fold_summary(reports)}
-        return float(rows[C]["score"])
-
-    search_C(score, start)
-    return [rows[C] for C in sorted(rows)]

@@ -142,7 +142,7 @@ def from_checkpoint(
     """
     saved = read_identity(path)
     same = identity | {name: saved.get(name) for name in FREE}
-    before = saved.get("C")
+    before: Any = saved.get("C")
     if not is_number(before, above=0.0):  # of a damaged file, which is then refused
         before = C
     machine = solver.start(problem, before, regularizer, single)
