@@ -9,6 +9,7 @@ import lzma
 import os
 import re
 import sys
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -109,7 +110,6 @@ def test_bombs(ending, monkeypatch):
 
 
 def test_a_bomb_of_zstandard_does_not_fill_the_memory():
-    tracemalloc = pytest.importorskip("tracemalloc")
     data = COMPRESS[".zst"](b"\0" * (300 << 20))
     tracemalloc.start()
     with pytest.raises(FileFormatError, match="inflates to more"):

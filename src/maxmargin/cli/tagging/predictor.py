@@ -61,11 +61,11 @@ class Predictor:
         threads = self.options.threads
         if not self.options.scores:
             with self._naming(data):
-                return self.kind.predict(self.model, data, threads, known), self.names
+                return self.kind.predict(self.model, data, threads, **_given(known)), self.names
         import numpy as np
 
         with naming_model(self.options.model), self._naming(data):
-            codes, margins = self.kind.margins(self.model, data, threads, known)
+            codes, margins = self.kind.margins(self.model, data, threads, **_given(known))
         cells = [
             f"{self.names[c]}{separator}{m:.4f}"
             for c, m in zip(codes.tolist(), margins, strict=True)
@@ -78,7 +78,9 @@ class Predictor:
         """Yield for each sequence the head line and the labels' codes of each of its best ones."""
         options = self.options
         with naming_model(options.model), self._naming(data):
-            found = self.kind.kbest(self.model, data, options.nbest, options.threads, known)
+            found = self.kind.kbest(
+                self.model, data, options.nbest, options.threads, **_given(known)
+            )
         for outputs in found:
             yield [
                 (f"# {rank} {score:.6f}", codes.tolist())
@@ -94,3 +96,8 @@ class Predictor:
             yield
         except KnownLabelError as error:
             raise ValueError(self.known.complaint(data, error.token, error.what)) from None
+
+
+def _given(known: Any) -> dict[str, Any]:
+    """Return the argument for known labels; kinds of models of others may not take it."""
+    return {} if known is None else {"known": known}
