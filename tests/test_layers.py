@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("trees",),  # parse trees
     ("links", "metrics", "scores"),  # w = link(u); scores of tags, and of other outputs
     ("scorers",),  # the same for scikit-learn
+    ("label_report",),  # tables of such scores
     ("regularizers",),
     ("features",),  # text and Python objects -> numbers
     ("io",),  # files of sequences, containers of arrays, the atomic writer

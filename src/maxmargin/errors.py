@@ -16,6 +16,7 @@ __all__ = [
     "EmptyFileError",
     "FileFormatError",
     "InUseError",
+    "KnownLabelError",
     "MaxMarginError",
     "ModelFormatError",
     "NotCompatibleError",
@@ -105,6 +106,27 @@ class ObjectiveRoseError(MaxMarginError, RuntimeError):
 
 class ConstraintError(MaxMarginError, ValueError):
     """A constraint of labellings cannot be used: unknown labels or columns, a contradiction."""
+
+
+class KnownLabelError(MaxMarginError, ValueError):
+    """A label that is known before decoding cannot be there.
+
+    Attributes
+    ----------
+    token : int
+        Which one, counted over all sequences.
+    place : int
+        Which one of its sequence.
+    what : str
+        What is wrong, without the place.
+    """
+
+    def __init__(self, message: str, token: int = 0, place: int = 0, what: str = "") -> None:
+        super().__init__(message)
+        self.token, self.place, self.what = token, place, what or message
+
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.token, self.place, self.what)
 
 
 class CheckpointWarning(UserWarning):

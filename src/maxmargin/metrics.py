@@ -25,7 +25,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.printable import printable, quoted
 
-__all__ = ["ChunkScore", "TagReport", "confusion_text", "evaluate", "evaluate_codes"]
+__all__ = [
+    "NAME",
+    "ChunkScore",
+    "TagReport",
+    "confusion_text",
+    "evaluate",
+    "evaluate_codes",
+    "table_lines",
+]
 
 NAME = 100  # characters of a label in a table
 _PREFIXES = "BIOES[]."
@@ -491,18 +499,26 @@ def confusion_text(report: TagReport, most: int = 20, matrix: int = 12) -> str:
             row, column, number = rows[k], columns[k], counts[k]
             share = f"{100 * number / support[row]:.2f}%"
             body.append([names[row], names[column], str(number), share])
-        lines += ["", *_table(body, left=2)]
+        lines += ["", *table_lines(body, left=2)]
     shown = [k for k, name in enumerate(report.labels) if name in report.per_label]
     if 0 < len(shown) <= matrix:
         body = [["truth \\ predicted", *(names[k] for k in shown)]]
         for k in shown:
             body.append([names[k], *map(str, report.confusion[k, shown])])
-        lines += ["", *_table(body, left=1)]
+        lines += ["", *table_lines(body, left=1)]
     return "\n".join(lines)
 
 
-def _table(body: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Lines of a table whose first `left` columns are aligned to the left."""
+def table_lines(body: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Return the lines of a table whose first columns are aligned to the left.
+
+    Parameters
+    ----------
+    body : sequence of rows of str
+        The first row is the head.
+    left : int
+        How many columns are aligned to the left.
+    """
     widths = [max(map(len, column)) for column in zip(*body, strict=True)]
     return [
         "  ".join(

@@ -96,7 +96,7 @@ def test_as_a_process():
 
 @pytest.mark.parametrize("command", ["train", "path", "tag", "eval", "convert"])
 def test_gzip_bombs(monkeypatch, capsys, tmp_path, command):
-    from maxmargin.io import inflate as inflate_module
+    from maxmargin.io import compression as inflate_module
 
     data = write(tmp_path / "train.tsv", text(sentences()))
     model = tmp_path / "m.mm"

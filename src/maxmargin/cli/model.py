@@ -7,7 +7,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from maxmargin.cli.options import FORMATS, guarded, is_function, load_function
+from maxmargin.cli.options import guarded, is_function, load_function
+from maxmargin.cli.reading import settle
+from maxmargin.io.recognise import FORMATS
 
 if TYPE_CHECKING:
     from maxmargin.features.columns import LabelCodes
@@ -137,13 +139,30 @@ def load_model(options: argparse.Namespace) -> LoadedModel:
     trained_on = inputs.file_format
     if trained_on not in FORMATS:
         trained_on = "conll" if inputs.columns else "crfsuite"
+    known = dict(inputs.reading)
+    if inputs.conllu_columns is not None:
+        known["columns"] = inputs.conllu_columns
     if options.format is None:
-        options.format = trained_on
-        if trained_on == "conllu" and inputs.conllu_columns is not None:
-            options.columns = inputs.conllu_columns
+        options.format = _format_of(options, trained_on)
+        options.format_recognised = True
     if inputs.columns != (options.format in ("conll", "conllu")):
         raise ValueError(
             f"{options.model}: was trained on {trained_on} files, so it cannot read "
             f"{options.format} files"
         )
+    if options.format == "conllu" != trained_on and options.columns is None:
+        raise ValueError(
+            f"{options.model}: was trained on {trained_on} files; to read CoNLL-U, say which of "
+            "its columns they were, in their order and with that of the labels, such as --columns "
+            "form,xpos,upos"
+        )
+    settle(options, known)
     return LoadedModel(kind, model, inputs)
+
+
+def _format_of(options: argparse.Namespace, trained_on: str) -> str:
+    """Return the format of a file: that of training, unless its name says another of columns."""
+    from maxmargin.io.recognise import format_of_name
+
+    named, columns = format_of_name(options.file), ("conll", "conllu")
+    return named if named in columns and trained_on in columns else trained_on

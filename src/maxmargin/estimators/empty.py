@@ -45,7 +45,9 @@ def object_array(outputs: Iterable[Any]) -> NDArray[np.object_]:
     return array
 
 
-def predicted(structure: Any, X: Any, weights: Any, threads: int) -> NDArray[np.object_]:
+def predicted(
+    structure: Any, X: Any, weights: Any, threads: int, known: Any = None
+) -> NDArray[np.object_]:
     """Return the predictions of a native structure, for nothing and for empty sequences too.
 
     Parameters
@@ -58,6 +60,8 @@ def predicted(structure: Any, X: Any, weights: Any, threads: int) -> NDArray[np.
         The native weights.
     threads : int
         Number of threads.
+    known : list of sequences or None
+        Of a chain: labels that are known already.
 
     Returns
     -------
@@ -66,7 +70,9 @@ def predicted(structure: Any, X: Any, weights: Any, threads: int) -> NDArray[np.
     """
     if isinstance(structure, Chain):
         filled = without_empty(X)
-        found = [] if filled.nothing else structure.predict(filled.X, weights, threads)
+        found: list[Any] = []
+        if not filled.nothing:
+            found = structure.predict(filled.X, weights, threads, filled.chosen(known))
         return object_array(filled.spread(found, list))
     if isinstance(X, list | tuple | np.ndarray) and len(X) == 0:
         return object_array([])
@@ -94,6 +100,20 @@ class Filled(NamedTuple):
     def nothing(self) -> bool:
         """Whether no sequence has tokens."""
         return self.places is not None and len(self.places) == 0
+
+    def chosen(self, rows: Any) -> Any:
+        """Return what belongs to the sequences that have tokens, of something that all have.
+
+        Parameters
+        ----------
+        rows : list or None
+            One item for each sequence. What is no list of that length is given back as it is, for
+            those to refuse who know what it should be.
+        """
+        if self.places is None or not hasattr(rows, "__len__") or len(rows) != self.n:
+            return rows
+        listed = list(rows)
+        return [listed[k] for k in self.places.tolist()]
 
     def spread(self, answers: Sequence[Any], empty: Any) -> list[Any]:
         """Return the answers for all sequences, with an answer for those without tokens.

@@ -31,7 +31,7 @@ from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_constraints import ChainConstraints
 from maxmargin.structures.chain_layout import ChainWeights
 from maxmargin.structures.chain_options import sequence_weights
-from maxmargin.structures.kernels import KernelWeights
+from maxmargin.structures.kernels import KINDS, KernelWeights
 
 __all__ = ["SequenceTagger"]
 
@@ -680,6 +680,8 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
                 "infeasible": rules.infeasible,
                 "beam": rules.width,
             }
+        if isinstance(model.weights, KernelWeights) and params.get("kernel") not in KINDS:
+            params["kernel"] = model.weights.kernel  # which was no text
         tagger = cls(**params)
         if model.objective is None:
             tagger._objective_unknown = True
@@ -694,14 +696,14 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         tagger.stop_reason_ = str(training.get("stop_reason", "unknown"))
         tagger.n_iter_ = int(training.get("passes", 0))
         tagger.n_examples_ = int(certificate.get("n_examples", 0))
-        said = ("training", "format", "columns_conllu")
+        said = ("training", "format", "columns_conllu", "reading")
         tagger._file_meta = {name: meta[name] for name in said if name in meta}
         restore_confidence(tagger, meta)
         return tagger
 
     # --- prediction ------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[np.object_]:
+    def predict(self, X: Any, known: Any = None) -> NDArray[np.object_]:
         """Return the best labels of every sequence, within ``allowed``.
 
         Parameters
@@ -715,7 +717,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
             A list of labels for each, as they were in y (numpy scalars as Python ones).
         """
         threads = self._threads()
-        return predicted(self._decoder(), X, self.weights_, threads)
+        return predicted(self._decoder(), X, self.weights_, threads, known)
 
     def infer(self, X: Any) -> Inference:
         """Return the best labels under the constraints, with their scores and upper bounds.
@@ -724,6 +726,9 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         ----------
         X : list of sequences
             The inputs; unknown features are ignored.
+        known : list of sequences, optional
+            Labels that are known already, None where one is not (or None for a whole sequence):
+            the answer is exactly the best of the labellings that have them.
 
         Returns
         -------
@@ -735,7 +740,9 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         chain = self._decoder()
         return chain.infer(chain.encoder.transform(X), self.weights_, threads, inputs=X)
 
-    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
+    def predict_kbest(
+        self, X: Any, k: int, known: Any = None
+    ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
 
         Parameters
@@ -744,6 +751,8 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
             The inputs; unknown features are ignored.
         k : int
             How many; at least 1.
+        known : list of sequences, optional
+            As for `predict`.
 
         Returns
         -------
@@ -751,7 +760,9 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
             For every sequence its labellings, best first; fewer where fewer exist.
         """
         threads, filled, chain = self._threads(), without_empty(X), self._decoder()
-        found = [] if filled.nothing else chain.kbest(filled.X, self.weights_, k, threads)
+        found = []
+        if not filled.nothing:
+            found = chain.kbest(filled.X, self.weights_, k, threads, filled.chosen(known))
         return filled.spread(found, lambda: [([], 0.0)])
 
     def decision_function(self, X: Any) -> list[NDArray[np.float64]]:

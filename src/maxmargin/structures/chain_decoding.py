@@ -6,9 +6,11 @@ what users have, a *batch* is what the encoder made of it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +23,7 @@ from maxmargin.features import EncodedBatch, LabelCodes, check_lengths, encode_l
 from maxmargin.features.labels import label_list
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain_constraints import ChainConstraints
+from maxmargin.structures.chain_known import conflict, known_codes
 from maxmargin.structures.chain_layout import Floats
 from maxmargin.structures.chain_learning import EdgeMask
 from maxmargin.structures.kernels import KernelWeights
@@ -64,7 +67,9 @@ class ChainDecoding(Structure):
 
             raise NotFittedError("this Chain knows no labels yet; call prepare(X, Y) first")
 
-    def predict(self, X: Any, weights: Weights, n_jobs: int = 1) -> list[Labelling]:
+    def predict(
+        self, X: Any, weights: Weights, n_jobs: int = 1, known: Any = None
+    ) -> list[Labelling]:
         """Return the best labelling of every sequence, within ``allowed``.
 
         Parameters
@@ -75,6 +80,8 @@ class ChainDecoding(Structure):
             The native weights.
         n_jobs : int
             Number of threads.
+        known : list of sequences, optional
+            Labels that are known, None where one is not: the best of the labellings that have them.
 
         Returns
         -------
@@ -82,11 +89,18 @@ class ChainDecoding(Structure):
             One list a sequence.
         """
         batch = self.encoded(X)
-        codes = self.predict_encoded(batch, weights, n_jobs, inputs=X)
+        given = self._known(known, batch)
+        codes = self.predict_encoded(batch, weights, n_jobs, given, inputs=X)
         return _split(self._decoded(codes), batch.offsets)
 
     def predict_encoded(
-        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1, *, inputs: Any = None
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        n_jobs: int = 1,
+        known: NDArray[np.int32] | None = None,
+        *,
+        inputs: Any = None,
     ) -> NDArray[np.int32]:
         """Return the codes of the best labelling of every encoded sequence, within ``allowed``.
 
@@ -98,6 +112,9 @@ class ChainDecoding(Structure):
             The native weights.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not. Not with
+            constraints.
         inputs : list of sequences, ColumnTable or Items, optional
             The same sequences with their words; needed if there are constraints.
 
@@ -105,12 +122,23 @@ class ChainDecoding(Structure):
         -------
         int32 array of shape (n_tokens,)
             Places in ``labels_``.
+
+        Raises
+        ------
+        KnownLabelError
+            If no labelling that is allowed has the known labels.
         """
         self._require_prepared()
         if self.constraints is not None and self.constraints.active:
+            if known is not None:
+                raise NotCompatibleError(
+                    "known labels are for decoding without constraints, and this model has some; "
+                    'give decode="off", or say what is known by a constraint'
+                )
             return self.infer(batch, weights, n_jobs, inputs=inputs).codes
         problem, native = self._decodable(batch, weights)
-        codes, _ = problem.predict(native, n_jobs, *self._masks())
+        with self._naming_conflicts(known, batch):
+            codes, _ = problem.predict(native, n_jobs, *self._masks(), known=known)
         return codes
 
     def infer(
@@ -141,7 +169,7 @@ class ChainDecoding(Structure):
         return self.constraints.infer(problem, bound, native, self._masks(), n_jobs)
 
     def kbest(
-        self, X: Any, weights: Weights, k: int, n_jobs: int = 1
+        self, X: Any, weights: Weights, k: int, n_jobs: int = 1, known: Any = None
     ) -> list[list[tuple[Labelling, float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
 
@@ -155,17 +183,25 @@ class ChainDecoding(Structure):
             How many; at least 1.
         n_jobs : int
             Number of threads.
+        known : list of sequences, optional
+            Labels that are known, None where one is not.
 
         Returns
         -------
         list of lists of (labels, score)
             For every sequence its labellings, best first; fewer where fewer exist.
         """
-        found = self.kbest_batch(self.encoded(X), weights, k, n_jobs)
+        batch = self.encoded(X)
+        found = self.kbest_batch(batch, weights, k, n_jobs, self._known(known, batch))
         return [[(self._decoded(codes), float(score)) for score, codes in paths] for paths in found]
 
     def kbest_batch(
-        self, batch: EncodedBatch, weights: Weights, k: int, n_jobs: int = 1
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        k: int,
+        n_jobs: int = 1,
+        known: NDArray[np.int32] | None = None,
     ) -> list[list[tuple[float, NDArray[np.int32]]]]:
         """Return the k best labellings of every encoded sequence, within ``allowed``.
 
@@ -179,6 +215,8 @@ class ChainDecoding(Structure):
             How many; at least 1.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not.
 
         Returns
         -------
@@ -195,7 +233,8 @@ class ChainDecoding(Structure):
         self._require_prepared()
         self._refuse_constraints("the k best labellings")
         problem, native = self._decodable(batch, weights)
-        return problem.kbest(native, k, n_jobs, *self._masks())
+        with self._naming_conflicts(known, batch):
+            return problem.kbest(native, k, n_jobs, *self._masks(), known=known)
 
     def score_labellings(
         self, X: Any, Y: Any, weights: Weights, n_jobs: int = 1
@@ -265,7 +304,11 @@ class ChainDecoding(Structure):
         return np.split(self.max_marginals_batch(batch, weights, n_jobs), batch.offsets[1:-1])
 
     def max_marginals_batch(
-        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        n_jobs: int = 1,
+        known: NDArray[np.int32] | None = None,
     ) -> NDArray[np.float64]:
         """Return the max-marginals of the tokens of all encoded sequences.
 
@@ -277,6 +320,8 @@ class ChainDecoding(Structure):
             The native weights.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not.
 
         Returns
         -------
@@ -287,7 +332,8 @@ class ChainDecoding(Structure):
         self._require_prepared()
         self._refuse_constraints("max-marginals")
         problem, native = self._decodable(batch, weights)
-        return problem.max_marginals(native, n_jobs).reshape(-1, self.n_labels)
+        found = problem.max_marginals(native, n_jobs, known=known)
+        return found.reshape(-1, self.n_labels)
 
     def marginals_batch(
         self, batch: EncodedBatch, weights: Weights, temperature: float = 1.0, n_jobs: int = 1
@@ -426,6 +472,22 @@ class ChainDecoding(Structure):
                 f"{what} are those of the chain alone, and this model decodes with constraints; "
                 'use predict, or decode="off" without constraint features'
             )
+
+    def _known(self, known: Any, batch: EncodedBatch) -> NDArray[np.int32] | None:
+        return None if known is None else known_codes(known, self._codes, batch.offsets)
+
+    @contextlib.contextmanager
+    def _naming_conflicts(self, known: Any, batch: EncodedBatch) -> Iterator[None]:
+        """Say which of the known labels cannot be, where native code finds no labelling."""
+        try:
+            yield
+        except ValueError:
+            found = None
+            if known is not None:
+                found = conflict(known, batch.offsets, self._mask, self.labels_)
+            if found is None:
+                raise
+            raise found from None
 
     def _masks(self) -> tuple[Any, Any, Any]:
         return (None, None, None) if self._mask is None else self._mask
