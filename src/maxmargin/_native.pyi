@@ -66,7 +66,7 @@ class Problem:
     def offers_single(self) -> bool: ...
     def data_hash(self) -> int: ...
     linear_term: NDArray[Any] | None = None
-    windows: None = None
+    windows: Any = None
 
 class ChainProblem(Problem):
     def __init__(

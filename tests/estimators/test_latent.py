@@ -266,7 +266,7 @@ def test_a_truth_outside_of_the_output_space():
         (Latent(Chain(kernel="rbf"), states=2), NotCompatibleError, "kernel"),
         (Latent(reference.Asked(), states=2), NotCompatibleError, "states are for Chain"),
     ],
-    ids=str,
+    ids=["none", "of none", "no state", "unknown label", "too many", "kernel", "another structure"],
 )
 def test_bad_latent_structures(structure, error, message):
     X, Y = sequences(n=3)

@@ -85,7 +85,8 @@ class WindowedState(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name.startswith(_WINDOW):
-            return self._engine.window_state(int(name.removeprefix(_WINDOW)))
+            window: NDArray[Any] = self._engine.window_state(int(name.removeprefix(_WINDOW)))
+            return window
         return self._rest[name]
 
 

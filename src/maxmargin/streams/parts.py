@@ -68,7 +68,7 @@ class GrowingArray:
     @property
     def n_bytes(self) -> int:
         """Bytes in the file."""
-        return self._size * self.dtype.itemsize
+        return int(self._size * self.dtype.itemsize)
 
     def append(self, array: NDArray[Any]) -> None:
         """Put an array behind the end; a full disk is an `OSError` that names the directory."""

@@ -146,7 +146,8 @@ class TemplatePieces(PieceEncoder):
         encoder = self.encoder
         table = encoder.begin(data)
         if encoder.hash_bits is not None:
-            return encoder.transform(table)
+            hashed: EncodedBatch = encoder.transform(table)
+            return hashed
         rows = [part.add(table, self.threads) for part in self.parts]
         pairs = rows[1] if len(rows) > 1 else (None, None)
         n_sparse, n_pair = self.sizes()
@@ -233,7 +234,9 @@ class ObjectPieces(PieceEncoder):
             )
         named = kind.startswith("strings") and encoder.hash_bits is None
         grow = first or kind.startswith("strings")
-        batch = encoder.encode_piece(sequences, kind, self._names if named else None, grow=grow)
+        batch: EncodedBatch = encoder.encode_piece(
+            sequences, kind, self._names if named else None, grow=grow
+        )
         if not first and batch.n_dense != encoder.n_dense:
             raise ValueError(
                 f"sequence 0 has {batch.n_dense} dense columns; expected {encoder.n_dense}, as the "

@@ -210,8 +210,8 @@ class Chain(ChainDecoding):
         parts = self._parts(batch, codes, token_weight, sample_weight)
         problem = self._constrained(self._problem(batch, parts), X)
         if batch.mapped is not None:  # the file is known by its hash
-            arrays = ("mapping", "offsets", "indptr", "indices", "values", "values64", "dense32")
-            arrays += ("dense64", "labels", "pair_indptr", "pair_indices")
+            arrays = {"mapping", "offsets", "indptr", "indices", "values", "values64", "dense32"}
+            arrays |= {"dense64", "labels", "pair_indptr", "pair_indices"}
             parts = {name: part for name, part in parts.items() if name not in arrays}
         features = self.encoder.identity()
         parts |= {"features": features, "labels_": self.labels_, "kernel": _identity(self._kernel)}
