@@ -6,14 +6,20 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from maxmargin.cli.console import note, say
+from maxmargin.cli.console import say
 from maxmargin.cli.options import add_reading, add_threads
-from maxmargin.cli.streaming import add_errors, add_spill, encoder_options, source_of
+from maxmargin.cli.streaming import (
+    add_errors,
+    add_spill,
+    encoder_options,
+    note_skipped,
+    source_of,
+)
 from maxmargin.cli.targets import check_targets
 from maxmargin.cli.training_options import add_features
 
 if TYPE_CHECKING:
-    from maxmargin.streams import EncodedSummary
+    pass
 
 __all__ = ["configure", "run"]
 
@@ -93,9 +99,3 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
                 f"{summary.n_bytes / 1e6:.1f} MB in {seconds:.1f} s"
             )
     return 0, figures
-
-
-def note_skipped(summary: EncodedSummary) -> None:
-    """Say how many sequences were left out."""
-    if summary.n_skipped:
-        note(f"maxmargin: left out {summary.n_skipped} sequences; the first: {summary.first_error}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.cli.console import note
 from maxmargin.cli.options import guarded, is_function, load_function, size
 
 if TYPE_CHECKING:
     from maxmargin.cli.training_data import Learned
-    from maxmargin.streams import EncodedCorpus
+    from maxmargin.streams import EncodedCorpus, EncodedSummary
     from maxmargin.streams.sources import Source
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "encoder_options",
     "is_streamed",
     "learn_streamed",
+    "note_skipped",
     "source_of",
 ]
 
@@ -162,6 +164,12 @@ def encoder_options(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def note_skipped(summary: EncodedSummary) -> None:
+    """Say how many sequences were left out."""
+    if summary.n_skipped:
+        note(f"maxmargin: left out {summary.n_skipped} sequences; the first: {summary.first_error}")
+
+
 def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]]:
     """Encode the training data, unless they are encoded, and plan the training.
 
@@ -179,7 +187,6 @@ def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]
         Figures for the summary.
     """
     from maxmargin.cli.cells import check_trained
-    from maxmargin.cli.encode import note_skipped
     from maxmargin.cli.reading import settle
     from maxmargin.cli.training_data import Learned, read_labelled
     from maxmargin.features.columns import LabelCodes

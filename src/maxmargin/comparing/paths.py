@@ -40,7 +40,7 @@ class EstimatorPath(Path):
         Parameters
         ----------
         k : int
-            Which point; `choose` gives one.
+            Which point; ``choose`` gives one.
 
         Returns
         -------
@@ -91,14 +91,14 @@ def path(
         Weights of the loss; None: that of the estimator.
     eval_set : tuple (X, y), optional
         Data on which the end of each training is scored, by ``score`` of the estimator;
-        `EstimatorPath.choose` needs it.
+        ``choose`` needs it.
     fit_params : mapping or None
         What else its ``fit`` takes, ``sample_weight`` for example.
 
     Returns
     -------
     EstimatorPath
-        Sizes, certificates and scores; `choose` gives the sparsest model that is about as good as
+        Sizes, certificates and scores; ``choose`` gives the sparsest model that is about as good as
         the best, and `EstimatorPath.estimator` a model. After Ctrl-C the models so far.
 
     Examples

@@ -66,7 +66,7 @@ def compare(
         Gives the score of weights (in the native layout) on test data; 1 is perfect. It must not
         keep or change the weights. The test error is one minus the score.
     eval_set : tuple (X, y), optional
-        With an estimator: test data, whose ``score`` after each pass takes the place of `score`.
+        With an estimator: test data, whose ``score`` after each pass takes the place of ``score``.
     gap : float
         A run stops when its relative duality gap is at most this.
     time_limit : float or None

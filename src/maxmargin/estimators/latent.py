@@ -143,11 +143,11 @@ class LatentEstimator(StructuralEstimator):
         require_learned(result)
         with HeldInterrupt() as held:
             self._keep(latent, result, problem)
+            self._after_fit()
             self.objective_ = result.objective
             self.outer_history_ = result.outer
             self.start_objectives_ = objectives
             self.__dict__.pop("_warm", None)
-            self._after_fit()
         tasks.end_fit()
         if stopped or held.came:
             raise KeyboardInterrupt

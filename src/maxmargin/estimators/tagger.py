@@ -508,7 +508,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         on_error : {"raise", "skip"}
             Whether a bad sequence ends everything, or is left out and counted (``n_skipped_``).
         **reading
-            How files are read, as for `maxmargin.streams.open_source`: ``file_format``,
+            How files are read, as for ``maxmargin.streams.open_source``: ``file_format``,
             ``label_column``, ``columns``, ``sequence``, ``separator``, ``comment``,
             ``max_inflated``.
 
@@ -817,7 +817,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         Returns
         -------
         float
-            Token accuracy, from 0 to 1. Other scores are in `maxmargin.scorers`.
+            Token accuracy, from 0 to 1. Other scores are in ``maxmargin.scorers``.
         """
         check_is_fitted(self, "weights_")
         if sample_weight is not None:

@@ -223,7 +223,7 @@ class FeatureEncoder:
         sequences : list
             Of the kind.
         kind : str
-            As `kind_of_all` finds it.
+            As ``kind_of_all`` finds it.
         vocabulary : Vocabulary or None
             Of strings that are listed.
         grow : bool

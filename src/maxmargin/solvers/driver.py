@@ -165,13 +165,13 @@ def solve(
     resume : bool
         Go on from the checkpoint if it exists.
     beside : Beside or None
-        What a loop around this training (`maxmargin.solvers.cccp`) keeps in its checkpoints.
+        What a loop around this training (``maxmargin.solvers.cccp``) keeps in its checkpoints.
     engine : Machine or None
         Go on from the multipliers of this engine (a warm start).
     start : array, path-like or None
         Begin with the planes that the oracle finds under these weights, which are of the native
         layout; or from the multipliers of a checkpoint of the same run but for its C
-        (`maxmargin.solvers.planting`). Not with `engine`.
+        (``maxmargin.solvers.planting``). Not with ``engine``.
     warn : bool
         Whether to issue a `ConvergenceWarning` if training stopped before it was done.
 
