@@ -292,7 +292,7 @@ def test_a_full_disk_for_the_checkpoint(capsys, data, model, tmp_path, monkeypat
     def full(*args, **kwargs):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("maxmargin.solvers.checkpoint.np.savez", full)
+    monkeypatch.setattr("maxmargin.solvers.checkpoint._write_array", full)
     state = tmp_path / "state"
     assert main(["train", str(data), "-m", str(model), "--checkpoint", str(state)]) == 0
     (line,) = quiet(capsys.readouterr().err).splitlines()
