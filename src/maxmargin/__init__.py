@@ -6,8 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxmargin.comparing import Comparison, compare
+    from maxmargin.comparing import Comparison, EstimatorPath, compare, path
     from maxmargin.errors import (
+        CalibrationWarning,
         CheckpointWarning,
         ConvergenceWarning,
         FileFormatError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from maxmargin.estimators.latent_svm import LatentSVM
     from maxmargin.estimators.linear import SVR, BinarySVM
     from maxmargin.estimators.parser import Parser
+    from maxmargin.estimators.progress import ProgressBar
     from maxmargin.estimators.taxonomy import TaxonomySVM
     from maxmargin.features.columns import ColumnTable
     from maxmargin.features.template import Template
@@ -83,6 +85,7 @@ __all__ = [
     "Alignment",
     "BinarySVM",
     "Bounded",
+    "CalibrationWarning",
     "Certificate",
     "Chain",
     "CheckpointWarning",
@@ -94,6 +97,7 @@ __all__ = [
     "DependencyTree",
     "DualCoordinate",
     "ElasticNet",
+    "EstimatorPath",
     "ExtraGradient",
     "FileFormatError",
     "GaussianPrior",
@@ -118,6 +122,7 @@ __all__ = [
     "OneSlack",
     "Online",
     "Parser",
+    "ProgressBar",
     "ScalingWarning",
     "SequenceTagger",
     "StructuralSVM",
@@ -134,6 +139,7 @@ __all__ = [
     "compare",
     "evaluate",
     "load",
+    "path",
     "read_columns",
     "read_trees",
     "write_trees",
@@ -142,8 +148,9 @@ __all__ = [
 # Where the public names live. They are imported when first asked for, so that `import maxmargin`
 # (and with it `maxmargin --help`) does not wait for scikit-learn and SciPy.
 _HOMES = {
-    "comparing": ("Comparison", "compare"),
+    "comparing": ("Comparison", "EstimatorPath", "compare", "path"),
     "errors": (
+        "CalibrationWarning",
         "CheckpointWarning",
         "ConvergenceWarning",
         "FileFormatError",
@@ -165,6 +172,7 @@ _HOMES = {
     "estimators.linear": ("SVR", "BinarySVM"),
     "estimators.files": ("load",),
     "estimators.parser": ("Parser",),
+    "estimators.progress": ("ProgressBar",),
     "estimators.taxonomy": ("TaxonomySVM",),
     "features.columns": ("ColumnTable",),
     "features.template": ("Template",),
