@@ -172,20 +172,13 @@ def measure(name: str, task: Task, data: Path, limit: int | None) -> None:
             f"{100 * found / best:.2f} % of batch",
             flush=True,
         )
-    del tagger
-    peer = vowpal_wabbit(task, data, limit)
-    if peer is not None:
-        print(
-            f"  Vowpal Wabbit, 1 pass          {100 * peer['score']:6.2f}  "
-            f"{peer['seconds']:6.1f} s  {100 * peer['score'] / best:.2f} % of batch",
-            flush=True,
-        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with conll2000/ ...")
     parser.add_argument("--tasks", default=",".join(TASKS), help="of %(default)s")
+    parser.add_argument("--alone", action="store_true", help="without Vowpal Wabbit")
     parser.add_argument("--choose", action="store_true", help="scores on held-out training data")
     help_quick = f"the first {QUICK} sentences of each file, to see whether all works"
     parser.add_argument("--quick", action="store_true", help=help_quick)
@@ -193,8 +186,18 @@ def main() -> None:
     if not set(args.tasks.split(",")) <= set(TASKS):
         parser.error(f"--tasks takes some of {', '.join(TASKS)}; got {args.tasks}")
     for name in args.tasks.split(","):
-        act = choose if args.choose else measure
-        act(name, TASKS[name], args.data, QUICK if args.quick else None)
+        limit = QUICK if args.quick else None
+        if args.choose:
+            choose(name, TASKS[name], args.data, limit)
+            continue
+        measure(name, TASKS[name], args.data, limit)
+        peer = None if args.alone else vowpal_wabbit(TASKS[name], args.data, limit)
+        if peer is not None:
+            print(
+                f"  Vowpal Wabbit, 1 pass          {100 * peer['score']:6.2f}  "
+                f"{peer['seconds']:6.1f} s",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """What a start from an earlier model or checkpoint saves (`maxmargin train --start`).
 
 Claims shown: passes, calls of the oracle and processor time of training on CoNLL-2000 chunking
-from an earlier model's weights or a checkpoint's multipliers, over those of a cold start in the
-same run.
+from the weights of an earlier model or the multipliers of a checkpoint, over those of a cold start
+in the same run.
 
     python benchmarks/start.py --data ../shared/data [--gap 0.01] [--repeats 3]
 

@@ -23,14 +23,15 @@ struct Mapping {
   template <class X>
   void release(const X* first, std::size_t n) const {
     if (!there() || first == nullptr || n == 0) return;
+    static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     // Linux maps the pages around one that is read, if it has them: up to 16 of 4 KB, aligned.
-    static const auto page = std::max(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), std::uintptr_t{1} << 16);
+    static const std::uintptr_t around = std::max(page, std::uintptr_t{1} << 16);
     const auto begin_of = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
     const std::uintptr_t low = begin_of(bytes.data()), high = low + bytes.size();
     std::uintptr_t begin = begin_of(first), end = begin + n * sizeof(X);
     if (begin >= high || end <= low) return;
-    begin = std::max(begin / page * page, low);  // a mapping begins at a page
-    end = std::min((end + page - 1) / page * page, high);
+    begin = std::max(begin / around * around, low / page * page);  // the page of its first byte is mapped, too
+    end = std::min((end + around - 1) / around * around, high);
     ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // advice: a refusal does no harm
   }
 };

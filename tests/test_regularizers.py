@@ -388,6 +388,7 @@ TOGETHER = {
     "dualcoordinate": {"L2", "ElasticNet", *LINKED},
     "interiorpoint": {"L2", "ElasticNet", *LINKED},
     "bcfw": {"L2"},
+    "online": {"L2", "ElasticNet", *LINKED},
 }
 KINDS = {
     "L2": L2(),

@@ -71,6 +71,8 @@ def test_usage_errors(capsys):
 def test_unknown_option_of_a_command(capsys, command):
     needed = {"train": ["t"], "tag": ["-m", "m"], "eval": ["t"], "info": ["m"]}
     needed["predict"], needed["path"] = ["-m", "m"], ["t", "--valid", "v"]
+    needed["encode"] = ["t", "-o", "e"]
+    needed["constraints"] = ["t"]
     needed["calibrate"] = ["-m", "m", "dev"]
     arguments = [command, *needed.get(command, ["a", "b"] if command == "convert" else [])]
     err = usage_error(capsys, *arguments, "--nonsense=two\nlines")

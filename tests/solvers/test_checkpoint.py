@@ -362,11 +362,11 @@ def test_nothing_half_written_is_left(error, monkeypatch, tmp_path):
     run(chain(), SDM(), 2, checkpoint=path)
     content = path.read_bytes()
 
-    def fail(file, **arrays):
-        file.write(b"half")
+    def fail(archive, name, array):
+        archive.writestr(name, b"half")
         raise error
 
-    monkeypatch.setattr(checkpoint.np, "savez", fail)
+    monkeypatch.setattr(checkpoint, "_write_array", fail)
     with pytest.raises(type(error)):
         run(chain(), SDM(), 4, checkpoint=path, resume=True)
     assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
@@ -374,11 +374,11 @@ def test_nothing_half_written_is_left(error, monkeypatch, tmp_path):
 
 
 def half_written(error, monkeypatch):
-    def fail(file, **arrays):
-        file.write(b"half")
+    def fail(archive, name, array):
+        archive.writestr(name, b"half")
         raise error
 
-    monkeypatch.setattr(checkpoint.np, "savez", fail)
+    monkeypatch.setattr(checkpoint, "_write_array", fail)
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), OSError(errno.ENOSPC, "No space left")])

@@ -20,6 +20,7 @@ from maxmargin import (
     InteriorPoint,
     NSlack,
     OneSlack,
+    Online,
     Subgradient,
 )
 from maxmargin.errors import ConvergenceWarning, NothingLearnedError
@@ -49,6 +50,7 @@ RUNS = {
     "oneslack": (OneSlack(epsilon=0.05), L2()),
     "bcfw": (BCFW(), L2()),
     "interiorpoint": (InteriorPoint(), L2()),
+    "online": (Online(), L2()),
     "subgradient": (Subgradient(), L2()),
     "lp": (LP(), L1()),
     "extragradient": (ExtraGradient(), L1(nonnegative=True)),

@@ -28,7 +28,7 @@ from qp_reference import list_planes, solve_planes
 from reference_chain import ReferenceChain
 
 #: Solvers that promise a small gap, but not six digits: first-order ones, linear programs.
-OTHERS = {"dualcoordinate", "oneslack", "bcfw", "subgradient", "lp", "extragradient"}
+OTHERS = {"dualcoordinate", "online", "oneslack", "bcfw", "subgradient", "lp", "extragradient"}
 EXACT = [name for name in SOLVERS if name not in OTHERS]
 #: What some of them are told, so that they do not stop before.
 TOLD = {"nslack": {"epsilon": 1e-13}, "sap": {"theta": 0.0}}

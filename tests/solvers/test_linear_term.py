@@ -22,6 +22,7 @@ from maxmargin.solvers import (
     InteriorPoint,
     NSlack,
     OneSlack,
+    Online,
     Subgradient,
     solve,
 )
@@ -41,6 +42,7 @@ DUAL = {
     "bcfw": BCFW(),
     "bcfw last": BCFW(average=False, cached_passes=5),
     "interiorpoint": InteriorPoint(),
+    "online": Online(),
 }
 PRIMAL = {
     "subgradient": (Subgradient(), L2()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from maxmargin.cli.console import say
 from maxmargin.cli.options import add_reading, add_threads
@@ -17,9 +17,6 @@ from maxmargin.cli.streaming import (
 )
 from maxmargin.cli.targets import check_targets
 from maxmargin.cli.training_options import add_features
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["configure", "run"]
 

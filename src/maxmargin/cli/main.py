@@ -34,7 +34,7 @@ __all__ = ["main"]
 #: Subcommand -> (module, what it does in one line).
 COMMANDS = {
     "train": ("train", "learn a model from a file: a tagger, or what --task says"),
-    "encode": ("encode", "turn training data of any size into a file to train from, many times"),
+    "encode": ("encode", "training data of any size -> a file to train from, many times"),
     "path": ("path", "ever denser models, and the sparsest that is good enough"),
     "tag": ("tag", "tag a file, or standard input, with a model"),
     "predict": ("tag", "the same, for models of classes, trees, alignments, ..."),

@@ -27,7 +27,7 @@ def add_start(group: Any) -> None:
         metavar="FILE",
         help="begin with what an earlier training left: a model (the planes that its weights find, "
         "and its template unless one is given), or a --checkpoint of the same data (its "
-        "multipliers, whatever its -C was); the model that comes out is as good as without",
+        "multipliers, whatever its -C was, which saves passes; a model alone hardly does)",
     )
 
 

@@ -104,6 +104,12 @@ def check_streaming(options: argparse.Namespace) -> None:
         )
 
 
+def note_skipped(summary: EncodedSummary) -> None:
+    """Say how many sequences were left out."""
+    if summary.n_skipped:
+        note(f"maxmargin: left out {summary.n_skipped} sequences; the first: {summary.first_error}")
+
+
 def source_of(options: argparse.Namespace, paths: list[str]) -> Source:
     """Return what the options say of where sequences come from; a format is recognised."""
     from maxmargin.cli.reading import settle
@@ -162,12 +168,6 @@ def encoder_options(options: argparse.Namespace) -> dict[str, Any]:
         "dtype": options.dtype,
         "threads": options.threads,
     }
-
-
-def note_skipped(summary: EncodedSummary) -> None:
-    """Say how many sequences were left out."""
-    if summary.n_skipped:
-        note(f"maxmargin: left out {summary.n_skipped} sequences; the first: {summary.first_error}")
 
 
 def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]]:

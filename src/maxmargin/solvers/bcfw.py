@@ -20,7 +20,6 @@ keeps their sum w_i; so that these come with it:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -130,7 +129,7 @@ class AveragedEngine(DualMachine):
         more = {} if self._averaged is None else {"averaged": np.array(self._averaged)}
         return {**super().state(), **more}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         averaged = None
         if "averaged" in state or "visits" in state:

@@ -131,8 +131,10 @@ def load_checkpoint(
             n_bytes = 3 * 8 * int(machine.weights.size)
             require_memory("a run that went on with 8-byte weights", n_bytes)
             machine.widen()
+        arrays: Any = _Prefixed(stored, _ENGINE)
         try:
-            machine.restore(_Prefixed(stored, _ENGINE))
+            # (Those of a machine that keeps planes in a file may be too many: it reads one by one.)
+            machine.restore(arrays if getattr(machine, "windowed", False) else dict(arrays))
         except ValueError as error:
             if isinstance(error, ModelFormatError):
                 raise

@@ -44,7 +44,7 @@ from maxmargin.solvers.limits import PassLimit
 from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.observers import Callback, PassObserver
 from maxmargin.solvers.ownership import one_at_a_time
-from maxmargin.solvers.planting import from_checkpoint, plant
+from maxmargin.solvers.planting import begin_from
 from maxmargin.solvers.refusals import check_compatible
 from maxmargin.solvers.registry import SOLVERS
 from maxmargin.solvers.run import Run
@@ -217,13 +217,12 @@ def solve(
     single = dtype == "float32" and problem.offers_single
     if engine is None:
         machine = solver.start(problem, C, regularizer, single)
-        if isinstance(start, str | os.PathLike):
-            solved = _identity(problem, machine, C, solver, regularizer, hashed=True)
-            machine = from_checkpoint(
-                start, problem, solver, C, regularizer, single=single, identity=solved
+        if start is not None:
+            hashed = not hasattr(start, "shape")  # a checkpoint, which must be of the same data
+            identity = _identity(problem, machine, C, solver, regularizer, hashed=hashed)
+            machine, planted = begin_from(
+                start, machine, solver, regularizer, identity=identity, rng=rng, threads=n_jobs
             )
-        elif start is not None:
-            planted = plant(machine, start, regularizer, rng, n_jobs)
     else:
         if start is not None:
             raise ValueError("start and engine are both where to begin; expected one of them")

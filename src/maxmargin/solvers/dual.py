@@ -6,7 +6,6 @@ with its problem: the fixed linear term that the problem may carry, and the chec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -97,12 +96,12 @@ class DualMachine(Engine):
             return state
         return WindowedState(self, state, self.window_size()["windows"])
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Any) -> None:
         """Undo `state`."""
         if self.windowed:
             super().restore(restore_windowed(self, state, self.window_size()["windows"]))
         else:
-            super().restore(dict(state))
+            super().restore(state)
 
     def widen(self) -> None:
         """Go on with 8-byte weights from the same multipliers."""

@@ -6,7 +6,6 @@ multipliers a w of its own (`maxmargin.solvers.primal`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from maxmargin._native import Problem
@@ -55,7 +54,7 @@ class Machine(Protocol):
     def state(self) -> dict[str, Any]:
         """Return arrays for a checkpoint."""
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
 
     def solves(self, problem: Problem) -> bool:

@@ -12,8 +12,9 @@ anything:
    cheap, because they call no oracle.
 
 Training goes on from there as from anywhere. The dual starts at 0 or above, as a cold start does,
-and never falls: the model that comes out has the same certificate. What is saved are the first
-passes of a cold start, which look for planes under weights that know nothing yet.
+and never falls: the model that comes out has the same certificate. What is saved is at most the
+first pass or two of a cold start, which look for planes under weights that know nothing yet; with a
+fast oracle the planting costs as much (``benchmarks/start.py``).
 
 The multipliers of a checkpoint are another matter. They are a point of the dual for any C, which
 only says which u belongs to them. A checkpoint of a run on the same data, with the same solver and
@@ -28,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._native import PassOptions, Problem
+from maxmargin._native import PassOptions
 from maxmargin.checks import is_number
 from maxmargin.errors import NotCompatibleError
 from maxmargin.regularizers import Regularizer
@@ -37,7 +38,7 @@ from maxmargin.solvers.checkpoint import load_checkpoint, read_identity
 from maxmargin.solvers.dual import DualMachine
 from maxmargin.solvers.machine import Machine
 
-__all__ = ["from_checkpoint", "plant"]
+__all__ = ["begin_from", "from_checkpoint", "plant"]
 
 #: Cached passes over the planes that were found, at most.
 PASSES = 10
@@ -45,6 +46,43 @@ PASSES = 10
 ENOUGH = 0.02
 #: What may be another in the run of a checkpoint.
 FREE = ("C",)
+
+
+def begin_from(
+    start: Any,
+    machine: Machine,
+    solver: Solver,
+    regularizer: Regularizer,
+    *,
+    identity: dict[str, Any],
+    rng: np.random.Generator,
+    threads: int = 1,
+) -> tuple[Machine, int]:
+    """Begin with weights or with a checkpoint.
+
+    Parameters
+    ----------
+    start : array or path-like
+        Weights in the native layout, or a checkpoint.
+    machine : Machine
+        What the solver would begin with.
+    solver, regularizer
+        The run.
+    identity : dict
+        What it solves.
+    rng, threads
+        As for `plant`.
+
+    Returns
+    -------
+    machine : Machine
+        What to begin with.
+    calls : int
+        Calls of the oracle that were made.
+    """
+    if isinstance(start, str | os.PathLike):
+        return from_checkpoint(start, machine, solver, regularizer, identity=identity), 0
+    return machine, plant(machine, start, regularizer, rng, threads)
 
 
 def plant(
@@ -111,12 +149,10 @@ def plant(
 
 def from_checkpoint(
     path: str | os.PathLike[str],
-    problem: Problem,
+    like: Machine,
     solver: Solver,
-    C: float,
     regularizer: Regularizer,
     *,
-    single: bool,
     identity: dict[str, Any],
 ) -> Machine:
     """Return a machine with the multipliers of a checkpoint, under another C.
@@ -125,7 +161,9 @@ def from_checkpoint(
     ----------
     path : path-like
         A checkpoint of the same data, solver, regulariser and type of weights.
-    problem, solver, C, regularizer, single
+    like : Machine
+        What the solver would begin with, under the new C.
+    solver, regularizer
         The new run.
     identity : dict
         What the new run solves; all but `FREE` must be the same.
@@ -144,12 +182,14 @@ def from_checkpoint(
     same = identity | {name: saved.get(name) for name in FREE}
     before: Any = saved.get("C")
     if not is_number(before, above=0.0):  # of a damaged file, which is then refused
-        before = C
-    machine = solver.start(problem, before, regularizer, single)
-    if not isinstance(machine, DualMachine):
+        before = like.C
+    if not isinstance(like, DualMachine):
         raise NotCompatibleError(
             f"the solver {solver.name} keeps no multipliers that a start could be made from"
         )
+    machine: Any = solver.start(
+        like.problem, before, regularizer, like.weights.dtype == np.float32
+    )
     load_checkpoint(path, machine, same)
-    machine.rescale(C)  # which makes u and w anew
-    return machine
+    machine.rescale(like.C)  # which makes u and w anew
+    return machine  # type: ignore[no-any-return]

@@ -23,7 +23,6 @@ run goes over at the same pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from maxmargin.memory import available_bytes, format_bytes
@@ -73,7 +72,7 @@ class StallWatch:
         """Return what a checkpoint must hold."""
         return {"least": self.least, "looks": self.looks, "better": self.better}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         if state.keys() != self.state().keys():
             raise ValueError(f"the watch over the gap does not know this state: {state}")

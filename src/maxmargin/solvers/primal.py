@@ -8,7 +8,7 @@ have a certificate as well, and the same driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -189,9 +189,9 @@ class PrimalMachine:
         """Return arrays for a checkpoint."""
         return {**self.primal.state(), "bound": np.array([self.bound])}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`; a ValueError where it cannot be true."""
-        self._read(dict(state))
+        self._read(state)
         self._check_read()
 
     def _read(self, state: dict[str, Any]) -> None:
@@ -257,7 +257,7 @@ class PrimalSolver(Solver):
 
 
 def read_array(
-    state: Mapping[str, Any], name: str, size: int | None = None, *, kinds: str = "fiu"
+    state: dict[str, Any], name: str, size: int | None = None, *, kinds: str = "fiu"
 ) -> NDArray[Any]:
     """Read an array of finite 8-byte numbers, or of integers (kinds "iu"), from a checkpoint."""
     found = state.get(name)

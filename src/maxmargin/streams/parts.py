@@ -63,7 +63,7 @@ class GrowingArray:
         self._size = 0  # entries
 
     def __len__(self) -> int:
-        return self._size // (self.width or 1)
+        return int(self._size // (self.width or 1))
 
     @property
     def n_bytes(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from maxmargin._native import Vocabulary
@@ -31,12 +32,16 @@ def looks_like_table(path: Any) -> bool:
     Returns
     -------
     bool
-        By its ending, or because it is a directory.
+        By its ending, or because it is a directory that has such files.
     """
     if not isinstance(path, str | bytes | os.PathLike):
         return False
     name = os.fsdecode(path)
-    return name.lower().endswith(_ENDINGS) or os.path.isdir(name)  # noqa: PTH112
+    if name.lower().endswith(_ENDINGS):
+        return True
+    folder = Path(name)
+    tables = (file for file in folder.rglob("*") if file.name.lower().endswith(_ENDINGS))
+    return folder.is_dir() and next(tables, None) is not None
 
 
 class TableFiles(Source):
@@ -85,7 +90,7 @@ class TableFiles(Source):
 
     def chunks(self, skipped: Skipped, vocabulary: Callable[[], Vocabulary]) -> Iterator[Chunk]:
         """Give the sequences; parameters are those of `Source.chunks`."""
-        import pyarrow as pa
+        import pyarrow as pa  # type: ignore[import-untyped]
 
         *features, label = self.columns
         scanner = self.dataset.scanner(
@@ -163,7 +168,7 @@ def _opened(given: Any) -> tuple[Any, str]:
     """Return a data set and what messages call it."""
     try:
         import pyarrow as pa
-        import pyarrow.dataset as ds
+        import pyarrow.dataset as ds  # type: ignore[import-untyped]
     except ImportError:
         raise ImportError(
             "Parquet and Arrow files are read with pyarrow, which is not installed; install it "
