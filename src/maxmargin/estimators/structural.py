@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from maxmargin.errors import ConvergenceWarning, NotCompatibleError, StructureEr
 from maxmargin.estimators.accuracy import Accuracy
 from maxmargin.estimators.binding import bind, with_signs
 from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from maxmargin.estimators.data_hash import data_hash_of
 from maxmargin.estimators.empty import object_array, predicted
 from maxmargin.estimators.eval_set import checked_eval_set, keep_best_pass, validation_of
 from maxmargin.estimators.online import OnlineMixin, Trained
@@ -147,7 +147,7 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
         warm = getattr(self, "_warm", None) if self.warm_start else None
         data_hash = b""
         if self.warm_start:
-            data_hash = _data_hash({**bound.prepared.parts, "dtype": bound.dtype})
+            data_hash = data_hash_of({**bound.prepared.parts, "dtype": bound.dtype})
         if warm is not None and warm.data_hash != data_hash:
             raise ValueError(
                 "warm_start=True goes on from the last fit, but the data, the labels, the "
@@ -707,31 +707,3 @@ def sum_weight(C: Any, scale: Any, n_examples: int) -> Any:
     if scale == "mean":
         return C / n_examples if isinstance(C, numbers.Real) else C
     raise ValueError(f'C_scale must be "sum" or "mean", got {scale!r}')
-
-
-def _data_hash(parts: Mapping[str, Any]) -> bytes:
-    """Return a digest of everything a training problem was made of."""
-    digest = hashlib.blake2b(digest_size=16)
-    for piece in _pieces(parts):
-        digest.update(piece)
-    return digest.digest()
-
-
-def _pieces(value: Any) -> Iterator[Any]:
-    """Yield the content of nested containers as buffers."""
-    if isinstance(value, np.ndarray):
-        yield repr((value.dtype.str, value.shape)).encode()
-        yield np.ascontiguousarray(value)
-    elif isinstance(value, bytes):
-        yield repr(len(value)).encode()
-        yield value
-    elif isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield repr(key).encode()
-            yield from _pieces(entry)
-    elif isinstance(value, list | tuple):
-        yield f"{len(value)} entries".encode()
-        for entry in value:
-            yield from _pieces(entry)
-    else:
-        yield f"{type(value).__name__} {value!r}".encode()
