@@ -61,6 +61,7 @@ bench: $(INSTALLED) ## the measured claims of the README; the peers take half an
 	$(BIN)/python benchmarks/tagging.py --data "$(DATA)"
 	$(BIN)/python benchmarks/serving.py --data "$(DATA)"
 	$(BIN)/python benchmarks/choosing_c.py --data "$(DATA)" --limit 2000
+	$(BIN)/python benchmarks/calibration.py --data "$(DATA)" --crfsuite
 	$(BIN)/python benchmarks/sparse.py --data "$(DATA)"
 	$(BIN)/python benchmarks/hard.py --data "$(DATA)"
 	$(BIN)/python benchmarks/adaptation.py --data "$(DATA)"

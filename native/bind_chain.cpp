@@ -1,6 +1,7 @@
 // Python bindings of the chain: encoded batches, decoding.
 #include "bind_decoding.hpp"
 #include "bind_tokens.hpp"
+#include "chain_marginals.hpp"
 #include "data_hash.hpp"
 
 namespace mm {
@@ -61,14 +62,27 @@ ChainProblem::ChainProblem(std::size_t n_labels, std::size_t n_sparse, Array<std
 
 namespace {
 
+using Known = std::optional<Array<std::int32_t>>;
+
+KnownLabels known_labels(const ChainProblem& problem, const Known& known) {
+  if (!known) return {};
+  require(known->shape(0) == std::size_t(problem.data().offsets.back()), "known labels must have one entry per token");
+  for (std::size_t t = 0; t < known->shape(0); ++t) {
+    const std::int32_t label = known->data()[t];
+    require(label >= -1 && (label < 0 || std::size_t(label) < problem.data().n_labels), "code of a known label out of range");
+  }
+  return {known->data(), known->shape(0)};
+}
+
 template <class Weights>
 void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
   using T = typename Precision<Weights>::type;
   cls.def(
       "predict",
-      [](ChainProblem& problem, const Weights& weights, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
+      [](ChainProblem& problem, const Weights& weights, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes, Known known) {
         const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights),
-                                      allowed_edges(problem.data(), transition, start, end), table_bytes);
+                                      allowed_edges(problem.data(), transition, start, end), table_bytes,
+                                      known_labels(problem, known));
         std::vector<std::int32_t> labels(std::size_t(problem.data().offsets.back()));
         std::vector<double> scores(problem.n_examples());
         {
@@ -78,7 +92,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(scores)));
       },
       "weights"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none(),
-      "table_bytes"_a = ChainDecoder<T>::kTableBytes);
+      "table_bytes"_a = ChainDecoder<T>::kTableBytes, "known"_a = nb::none());
   cls.def(
       "score",
       [](ChainProblem& problem, const Weights& weights, Array<std::int32_t> labels, int threads, std::size_t table_bytes) {
@@ -97,8 +111,9 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
       "weights"_a, "labels"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "max_marginals",
-      [](ChainProblem& problem, const Weights& weights, int threads, std::size_t table_bytes) {
-        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights), {}, table_bytes);
+      [](ChainProblem& problem, const Weights& weights, int threads, std::size_t table_bytes, Known known) {
+        const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights), {}, table_bytes,
+                                      known_labels(problem, known));
         std::vector<double> out(std::size_t(problem.data().offsets.back()) * problem.data().n_labels);
         {
           nb::gil_scoped_release release;
@@ -106,13 +121,34 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         }
         return to_numpy(std::move(out));
       },
-      "weights"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes);
+      "weights"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes, "known"_a = nb::none());
+  cls.def(
+      "marginals",
+      [](ChainProblem& problem, const Weights& weights, double temperature, bool tokens, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
+        require(std::isfinite(temperature) && temperature > 0.0, "the temperature must be positive and finite, got " + std::to_string(temperature));
+        const ChainMarginals<T> chain(*problem.chain<T>(), checked_weights(problem.data(), weights),
+                                      allowed_edges(problem.data(), transition, start, end), 1.0 / temperature, table_bytes);
+        std::vector<double> out(tokens ? std::size_t(problem.data().offsets.back()) * problem.data().n_labels : 0);
+        std::vector<double> log_z(problem.n_examples());
+        {
+          nb::gil_scoped_release release;
+          if (tokens) {
+            chain.marginals(threads, log_z.data(), out.data());
+          } else {
+            chain.log_partition(threads, log_z.data());
+          }
+        }
+        return nb::make_tuple(to_numpy(std::move(log_z)), to_numpy(std::move(out)));
+      },
+      "weights"_a, "temperature"_a, "tokens"_a = true, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(),
+      "end"_a = nb::none(), "table_bytes"_a = ChainDecoder<T>::kTableBytes);
   cls.def(
       "kbest",
-      [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
+      [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes, Known known) {
         require(k >= 1, "k must be at least 1");
         const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights),
-                                      allowed_edges(problem.data(), transition, start, end), table_bytes);
+                                      allowed_edges(problem.data(), transition, start, end), table_bytes,
+                                      known_labels(problem, known));
         std::vector<std::vector<Labelling>> paths;
         {
           nb::gil_scoped_release release;
@@ -127,7 +163,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         return result;
       },
       "weights"_a, "k"_a, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(), "end"_a = nb::none(),
-      "table_bytes"_a = ChainDecoder<T>::kTableBytes);
+      "table_bytes"_a = ChainDecoder<T>::kTableBytes, "known"_a = nb::none());
   cls.def(
       "hinge",
       [](ChainProblem& problem, const Weights& weights, int threads) {

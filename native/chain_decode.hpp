@@ -20,6 +20,9 @@ struct AllowedEdges {
   bool any() const { return !transition.empty() || !start.empty() || !end.empty(); }
 };
 
+// Labels that are known before decoding, [tokens]: a code, or -1 where any label may be. Empty: none is known.
+using KnownLabels = std::span<const std::int32_t>;
+
 // One labelling of a sequence.
 struct Labelling {
   double score;
@@ -33,15 +36,16 @@ class ChainDecoder {
 
   static constexpr std::size_t kTableBytes = std::size_t{1} << 26;
 
-  ChainDecoder(const Chain<T>& chain, const T* w, const AllowedEdges& allowed, std::size_t table_bytes = kTableBytes)
-      : chain_(chain), table_bytes_(table_bytes), w_(w), edge_(chain.edges(w)),
+  ChainDecoder(const Chain<T>& chain, const T* w, const AllowedEdges& allowed, std::size_t table_bytes = kTableBytes,
+               KnownLabels known = {})
+      : chain_(chain), table_bytes_(table_bytes), known_(known), w_(w), edge_(chain.edges(w)),
         pair_rows_(w + chain.data().row_pair() * chain.row_size()) {
     mask(allowed);
   }
   ChainDecoder(const Chain<T>& chain, const SparseWeights& weights, const AllowedEdges& allowed,
-               std::size_t table_bytes = kTableBytes)
+               std::size_t table_bytes = kTableBytes, KnownLabels known = {})
     requires std::is_same_v<T, float>
-      : chain_(chain), table_bytes_(table_bytes), sparse_(&weights),
+      : chain_(chain), table_bytes_(table_bytes), known_(known), sparse_(&weights),
         edge_(chain.edges_of(weights.tail().data() + chain.data().n_dense * chain.row_size())) {
     // Transitions, start, end and pair features stand together.
     pair_rows_ = edge_.A + (chain.n_labels() + 2) * chain.row_size();
@@ -153,7 +157,7 @@ class ChainDecoder {
     return sum;
   }
 
- private:
+ protected:
   void mask(const AllowedEdges& allowed) {
     if (!allowed.any()) return;
     const std::size_t L = chain_.n_labels(), Lp = chain_.row_size();
@@ -175,6 +179,10 @@ class ChainDecoder {
   }
 
   void load_tokens(std::size_t token, std::size_t n, T* S) const {
+    add_emissions(token, n, S);
+    if (!known_.empty()) keep_known(token, n, S);
+  }
+  void add_emissions(std::size_t token, std::size_t n, T* S) const {
     if constexpr (std::is_same_v<T, float>) {
       if (sparse_ != nullptr) {
         sparse_->emissions(chain_.data(), token, n, S);
@@ -183,6 +191,20 @@ class ChainDecoder {
       }
     }
     chain_.emissions().load(token, n, w_, S);
+  }
+  // Where a label is known, no other one has a finite score: the recursions over paths then look at the
+  // paths through the known labels only, and are as exact as without.
+  void keep_known(std::size_t token, std::size_t n, T* S) const {
+    const std::size_t L = chain_.n_labels(), Lp = chain_.row_size();
+    constexpr T kNever = -std::numeric_limits<T>::infinity();
+    for (std::size_t t = 0; t < n; ++t) {
+      const std::int32_t label = known_[token + t];
+      if (label < 0) continue;
+      T* row = S + t * Lp;
+      const T score = row[label];
+      std::fill_n(row, L, kNever);
+      row[label] = score;
+    }
   }
 
   // ---- windows of a sequence: one, unless its tables would be too large ------------------------
@@ -322,10 +344,10 @@ class ChainDecoder {
     return result;
   }
 
-  static void require_possible(std::size_t i, double score) {
+  void require_possible(std::size_t i, double score) const {
     if (std::isinf(score) && score < 0) {
       throw BadInput("no labelling of sequence " + std::to_string(i) +
-                     " uses only allowed transitions, starts and ends");
+                     " uses only allowed transitions, starts and ends" + (known_.empty() ? "" : " and has the known labels"));
     }
   }
 
@@ -343,6 +365,7 @@ class ChainDecoder {
 
   const Chain<T>& chain_;
   std::size_t table_bytes_;
+  KnownLabels known_;
   const T* w_ = nullptr;
   const SparseWeights* sparse_ = nullptr;
   Edges<T> edge_;

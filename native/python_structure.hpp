@@ -10,6 +10,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 #include <cmath>
 
@@ -102,6 +103,10 @@ class PythonStructure final : public SparsePlanes<double> {
     const nb::object factors = nb::getattr(problem_, "example_weight", nb::none());
     if (!factors.is_none() && (!nb::try_cast(factors, example_weight_, false) || example_weight_.shape(0) != n_examples_)) {
       throw BadInput("the weights of the examples must be one 8-byte number for each");
+    }
+    for (std::size_t i = 0; !factors.is_none() && i < n_examples_; ++i) {
+      const double weight = example_weight_.data()[i];
+      if (!(weight >= 0.0 && weight <= 1e30)) throw BadInput("the weight of an example is negative or not finite");
     }
     argmax_too_ = nb::cast<bool>(nb::getattr(problem_, "offers_argmax_too", nb::bool_(false)));
   }

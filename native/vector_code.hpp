@@ -40,6 +40,11 @@ struct AlignmentRow {
   std::uint8_t* trace;   // [m]
 };
 
+// The smallest entry above zero (infinity: there is none) and the largest one of a row without negative ones.
+struct RowRange {
+  double least, most;
+};
+
 template <class T>
 struct VectorCode {
   const char* name;
@@ -76,6 +81,13 @@ struct VectorCode {
   // rank_update_impl.hpp. It serves the interior point and has nothing to do with chains.
   void (*rank_update)(const T* Y, const T* X, std::size_t ld, std::size_t k, std::size_t begin, T* C,
                       std::size_t ldc);
+
+  // x[k] = e^x[k] for x[k] <= 0; n is a whole number of vectors.
+  void (*exponentials)(double* x, std::size_t n);
+
+  // out[l] = e[l] * sum over p < L of a[p] * E[p][l], for rows of Lp numbers that are not negative; e may be
+  // nullptr, for ones. They are 8-byte, and Lp is padded_labels<double>, also where T is not.
+  RowRange (*row_product)(const double* a, const double* E, const double* e, std::size_t L, std::size_t Lp, double* out);
 
   // A row of the table of alignments; the greatest M + end, where an alignment may end at every cell.
   T (*alignment_row)(const AlignmentRow<T>& row);

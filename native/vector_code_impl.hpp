@@ -358,6 +358,7 @@ void spread(const T* k, std::size_t n, const T* amount, std::size_t Lp, T* W) {
 }
 
 #include "alignment_row_impl.hpp"
+#include "forward_backward_impl.hpp"
 #include "rank_update_impl.hpp"
 
 template <class T>
@@ -371,6 +372,8 @@ constexpr VectorCode<T> table(const char* name) {
           &forward<T>,
           &spread<T>,
           &rank_update<T>,
+          &exponentials,
+          &row_product,
           &alignment_row<T>};
 }
 

@@ -6,6 +6,7 @@ inputs and truths of `ReferenceChain`. The weights of the two differ only in the
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -403,3 +404,48 @@ def run_isolated(file, function, *arguments, timeout=120):
     said = f"{function}{arguments} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert done.returncode == 0, said
     assert done.stdout.endswith("finished\n"), said
+
+
+# --- weights, masks and pair features of a case; the vector code ---
+
+
+def with_pairs(case, rng, n_pair=3):
+    """Give the tokens of a case random pair features; return the native problem."""
+    tokens = int(case.arrays["offsets"][-1])
+    has = rng.random((tokens, n_pair)) < 0.4
+    indptr = np.concatenate([[0], np.cumsum(has.sum(axis=1))]).astype(np.int64)
+    indices = np.nonzero(has)[1].astype(np.uint32)
+    return case.problem(n_pair=n_pair, pair_indptr=indptr, pair_indices=indices)
+
+
+def random_weights(problem_rows, n_labels, rng, *, single):
+    padded = _native.padded_labels(n_labels, single)
+    weights = _native.aligned_array(problem_rows * padded, single)
+    weights[:] = 0
+    weights.reshape(problem_rows, padded)[:, :n_labels] = rng.normal(size=(problem_rows, n_labels))
+    return weights
+
+
+def masks(n_labels, rng):
+    transition = (rng.random((n_labels, n_labels)) < 0.7) | np.eye(n_labels, dtype=bool)
+    ones = np.ones(n_labels, dtype=np.uint8)
+    return {"transition": transition.astype(np.uint8).ravel(), "start": ones, "end": ones}
+
+
+@contextlib.contextmanager
+def using(kernels):
+    _native.select_vector_code(kernels)
+    try:
+        yield
+    finally:
+        _native.select_vector_code("auto")
+
+
+def offered_kernels():
+    offered = ["baseline"]
+    with contextlib.suppress(ValueError), using("avx2"):
+        offered.append("avx2")
+    return offered
+
+
+KERNELS = offered_kernels()

@@ -26,6 +26,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("trees",),  # parse trees
     ("links", "metrics", "scores"),  # w = link(u); scores of tags, and of other outputs
+    ("scorers",),  # the same for scikit-learn
+    ("label_report",),  # tables of such scores
     ("regularizers",),
     ("features",),  # text and Python objects -> numbers
     ("io",),  # files of sequences, containers of arrays, the atomic writer
@@ -37,11 +39,13 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("io.meta_checks", "io.training_meta"),
     ("io.parameters",),
     ("io.structure_file",),  # ... of any structure that can write down its state,
+    ("io.user_structure",),
     ("io.tagger_file",),  # ... and of a chain
     ("streams",),  # data that do not fit in memory: encoded files, and the windows of a training
     ("models.base",),
     ("models.kinds",),  # the registry, which imports a kind when it is asked for
-    ("estimators", "selection"),  # for Python with scikit-learn, and for the command line without
+    ("selection",),  # trainings of a chain and choices among models, without scikit-learn
+    ("estimators",),  # with scikit-learn
     ("models",),  # kinds of model files: loaded as estimators, described for `info`
     ("demo",),  # an experiment with an estimator
     ("report",),  # pictures

@@ -6,8 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxmargin.comparing import Comparison, compare
+    from maxmargin.comparing import Comparison, EstimatorPath, compare, path
     from maxmargin.errors import (
+        CalibrationWarning,
         CheckpointWarning,
         ConvergenceWarning,
         FileFormatError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from maxmargin.estimators.linear import SVR, BinarySVM
     from maxmargin.estimators.parser import Parser
     from maxmargin.estimators.self_training import constraint_driven
+    from maxmargin.estimators.progress import ProgressBar
     from maxmargin.estimators.taxonomy import TaxonomySVM
     from maxmargin.estimators.transductive import TransductiveTagger
     from maxmargin.features.columns import ColumnTable
@@ -86,6 +88,7 @@ __all__ = [
     "Alignment",
     "BinarySVM",
     "Bounded",
+    "CalibrationWarning",
     "Certificate",
     "Chain",
     "CheckpointWarning",
@@ -97,6 +100,7 @@ __all__ = [
     "DependencyTree",
     "DualCoordinate",
     "ElasticNet",
+    "EstimatorPath",
     "ExtraGradient",
     "FileFormatError",
     "GaussianPrior",
@@ -121,6 +125,7 @@ __all__ = [
     "OneSlack",
     "Online",
     "Parser",
+    "ProgressBar",
     "ScalingWarning",
     "SequenceTagger",
     "StructuralSVM",
@@ -140,6 +145,7 @@ __all__ = [
     "constraint_driven",
     "evaluate",
     "load",
+    "path",
     "read_columns",
     "read_trees",
     "write_trees",
@@ -148,8 +154,9 @@ __all__ = [
 # Where the public names live. They are imported when first asked for, so that `import maxmargin`
 # (and with it `maxmargin --help`) does not wait for scikit-learn and SciPy.
 _HOMES = {
-    "comparing": ("Comparison", "compare"),
+    "comparing": ("Comparison", "EstimatorPath", "compare", "path"),
     "errors": (
+        "CalibrationWarning",
         "CheckpointWarning",
         "ConvergenceWarning",
         "FileFormatError",
@@ -172,6 +179,7 @@ _HOMES = {
     "estimators.files": ("load",),
     "estimators.parser": ("Parser",),
     "estimators.self_training": ("constraint_driven",),
+    "estimators.progress": ("ProgressBar",),
     "estimators.taxonomy": ("TaxonomySVM",),
     "estimators.transductive": ("TransductiveTagger",),
     "features.columns": ("ColumnTable",),

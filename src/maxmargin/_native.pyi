@@ -100,6 +100,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[I32, F64]: ...
     @overload
     def predict(
@@ -110,6 +111,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[I32, F64]: ...
     @overload
     def predict(
@@ -120,6 +122,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[I32, F64]: ...
     @overload
     def score(
@@ -147,16 +150,64 @@ class ChainProblem(Problem):
     ) -> F64: ...
     @overload
     def max_marginals(
-        self, weights: NDArray[numpy.float32], threads: int = 1, table_bytes: int = 67108864
+        self,
+        weights: NDArray[numpy.float32],
+        threads: int = 1,
+        table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> F64: ...
     @overload
     def max_marginals(
-        self, weights: NDArray[numpy.float64], threads: int = 1, table_bytes: int = 67108864
+        self,
+        weights: NDArray[numpy.float64],
+        threads: int = 1,
+        table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> F64: ...
     @overload
     def max_marginals(
-        self, weights: SparseWeights, threads: int = 1, table_bytes: int = 67108864
+        self,
+        weights: SparseWeights,
+        threads: int = 1,
+        table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> F64: ...
+    @overload
+    def marginals(
+        self,
+        weights: NDArray[numpy.float32],
+        temperature: float,
+        tokens: bool = True,
+        threads: int = 1,
+        transition: NDArray[numpy.uint8] | None = None,
+        start: NDArray[numpy.uint8] | None = None,
+        end: NDArray[numpy.uint8] | None = None,
+        table_bytes: int = 67108864,
+    ) -> tuple[Any, ...]: ...
+    @overload
+    def marginals(
+        self,
+        weights: NDArray[numpy.float64],
+        temperature: float,
+        tokens: bool = True,
+        threads: int = 1,
+        transition: NDArray[numpy.uint8] | None = None,
+        start: NDArray[numpy.uint8] | None = None,
+        end: NDArray[numpy.uint8] | None = None,
+        table_bytes: int = 67108864,
+    ) -> tuple[Any, ...]: ...
+    @overload
+    def marginals(
+        self,
+        weights: SparseWeights,
+        temperature: float,
+        tokens: bool = True,
+        threads: int = 1,
+        transition: NDArray[numpy.uint8] | None = None,
+        start: NDArray[numpy.uint8] | None = None,
+        end: NDArray[numpy.uint8] | None = None,
+        table_bytes: int = 67108864,
+    ) -> tuple[Any, ...]: ...
     @overload
     def kbest(
         self,
@@ -167,6 +218,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> list[list[tuple[float, I32]]]: ...
     @overload
     def kbest(
@@ -178,6 +230,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> list[list[tuple[float, I32]]]: ...
     @overload
     def kbest(
@@ -189,6 +242,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> list[list[tuple[float, I32]]]: ...
     @overload
     def hinge(self, weights: NDArray[numpy.float32], threads: int = 1) -> float: ...

@@ -158,7 +158,7 @@ def read(train: Dates, test: Dates, whole: bool) -> Reading:
     begin = time.perf_counter()
     tagger = SequenceTagger(C=0.1, gap=0.001, random_state=0).fit(*train)
     seconds = time.perf_counter() - begin
-    digits = np.array(tagger.predict(test[0]), dtype=np.int64).reshape(-1, LENGTH)
+    digits = np.array(tagger.predict(test[0]).tolist(), dtype=np.int64).reshape(-1, LENGTH)
     return Reading(digits, seconds, tagger.certificate_)
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "EmptyFileError",
     "FileFormatError",
     "InUseError",
+    "KnownLabelError",
     "MaxMarginError",
     "ModelFormatError",
     "NotCompatibleError",
@@ -107,8 +108,33 @@ class ConstraintError(MaxMarginError, ValueError):
     """A constraint of labellings cannot be used: unknown labels or columns, a contradiction."""
 
 
+class KnownLabelError(MaxMarginError, ValueError):
+    """A label that is known before decoding cannot be there.
+
+    Attributes
+    ----------
+    token : int
+        Which one, counted over all sequences.
+    place : int
+        Which one of its sequence.
+    what : str
+        What is wrong, without the place.
+    """
+
+    def __init__(self, message: str, token: int = 0, place: int = 0, what: str = "") -> None:
+        super().__init__(message)
+        self.token, self.place, self.what = token, place, what or message
+
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.token, self.place, self.what)
+
+
 class CheckpointWarning(UserWarning):
     """A checkpoint could not be written; training went on without it."""
+
+
+class CalibrationWarning(UserWarning):
+    """Probabilities were asked of a model whose scores are not calibrated."""
 
 
 class ScalingWarning(UserWarning):

@@ -77,6 +77,24 @@ class Link:
         soft = np.maximum(u - self.upper, 0) + np.minimum(u - self.lower, 0)
         return np.clip(self.offset + self.scale * soft, self.least, self.most)
 
+    def sums(self, weights: NDArray[Any]) -> NDArray[np.float64]:
+        """Return a u with link(u) = w, as far as there is one.
+
+        Where a weight is at its offset, any u between the thresholds would do, and 0 is given; a
+        weight of scale 0 has no u but that either, and one beyond its bounds counts as at them.
+        """
+        w = weights.astype(np.float64, copy=False)
+        if all(
+            np.ndim(value) == 0 and value == plain
+            for value, plain in zip(vars(self).values(), vars(Link()).values(), strict=True)
+        ):
+            return w  # L2: millions of weights, of which nothing is to be done
+        w = np.clip(w, self.least, self.most)
+        d = w - self.offset
+        scale = np.broadcast_to(np.asarray(self.scale, dtype=np.float64), d.shape)
+        u = np.divide(d, scale, out=np.zeros_like(d), where=scale != 0)
+        return u + np.where(u > 0, self.upper, 0.0) + np.where(u < 0, self.lower, 0.0)
+
     def penalty(self, weights: NDArray[Any]) -> float:
         """Return Ω(w), summed in 8-byte arithmetic; infinity where Ω does not allow w."""
         w = weights.astype(np.float64, copy=False)

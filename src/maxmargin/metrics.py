@@ -25,7 +25,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.printable import printable, quoted
 
-__all__ = ["ChunkScore", "TagReport", "confusion_text", "evaluate", "evaluate_codes"]
+__all__ = [
+    "NAME",
+    "ChunkScore",
+    "TagReport",
+    "confusion_text",
+    "evaluate",
+    "evaluate_codes",
+    "table_lines",
+]
 
 NAME = 100  # characters of a label in a table
 _PREFIXES = "BIOES[]."
@@ -226,7 +234,10 @@ class TagReport:
 
 
 def evaluate(
-    truth: Iterable[Iterable[Hashable]], predicted: Iterable[Iterable[Hashable]]
+    truth: Iterable[Iterable[Hashable]],
+    predicted: Iterable[Iterable[Hashable]],
+    *,
+    has_chunks: bool | None = None,
 ) -> TagReport:
     """Compare predicted label sequences with the true ones.
 
@@ -234,6 +245,8 @@ def evaluate(
     ----------
     truth, predicted : sequences of sequences of labels
         Labels may be anything hashable; those that are no strings are shown with ``str``.
+    has_chunks : bool or None
+        Whether chunks are counted. None: if a tag of the truth begins with B-, I-, E- or S-.
 
     Returns
     -------
@@ -265,6 +278,7 @@ def evaluate(
         np.fromiter(map(code.__getitem__, chain.from_iterable(predicted_rows)), np.int64),
         offsets,
         [str(label) for label in labels],
+        has_chunks=has_chunks,
     )
 
 
@@ -289,7 +303,12 @@ def _rows(sequences: Iterable[Iterable[Hashable]], name: str) -> list[list[Hasha
 
 
 def evaluate_codes(
-    truth: ArrayLike, predicted: ArrayLike, offsets: ArrayLike, labels: Sequence[str]
+    truth: ArrayLike,
+    predicted: ArrayLike,
+    offsets: ArrayLike,
+    labels: Sequence[str],
+    *,
+    has_chunks: bool | None = None,
 ) -> TagReport:
     """Compare predicted tags with the true ones, both as codes.
 
@@ -301,6 +320,8 @@ def evaluate_codes(
         Sequence i has the tokens ``offsets[i]`` to ``offsets[i + 1] - 1``.
     labels : sequence of str
         Their names, all different.
+    has_chunks : bool or None
+        As for `evaluate`.
 
     Returns
     -------
@@ -320,7 +341,8 @@ def evaluate_codes(
     confusion = np.bincount(t * len(labels) + p, minlength=len(labels) ** 2)
     confusion = confusion.astype(np.int64, copy=False).reshape(len(labels), len(labels))
     occurs = np.flatnonzero(confusion.sum(axis=1))
-    has_chunks = any(labels[k][:2] in ("B-", "I-", "E-", "S-") for k in occurs)
+    if has_chunks is None:
+        has_chunks = any(labels[k][:2] in ("B-", "I-", "E-", "S-") for k in occurs)
 
     chunks, per_type = ChunkScore(0, 0, 0), dict[str, ChunkScore]()
     wrong = t != p
@@ -477,18 +499,26 @@ def confusion_text(report: TagReport, most: int = 20, matrix: int = 12) -> str:
             row, column, number = rows[k], columns[k], counts[k]
             share = f"{100 * number / support[row]:.2f}%"
             body.append([names[row], names[column], str(number), share])
-        lines += ["", *_table(body, left=2)]
+        lines += ["", *table_lines(body, left=2)]
     shown = [k for k, name in enumerate(report.labels) if name in report.per_label]
     if 0 < len(shown) <= matrix:
         body = [["truth \\ predicted", *(names[k] for k in shown)]]
         for k in shown:
             body.append([names[k], *map(str, report.confusion[k, shown])])
-        lines += ["", *_table(body, left=1)]
+        lines += ["", *table_lines(body, left=1)]
     return "\n".join(lines)
 
 
-def _table(body: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Lines of a table whose first `left` columns are aligned to the left."""
+def table_lines(body: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Return the lines of a table whose first columns are aligned to the left.
+
+    Parameters
+    ----------
+    body : sequence of rows of str
+        The first row is the head.
+    left : int
+        How many columns are aligned to the left.
+    """
     widths = [max(map(len, column)) for column in zip(*body, strict=True)]
     return [
         "  ".join(

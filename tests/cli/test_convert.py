@@ -320,7 +320,7 @@ def test_bad_files(source, tmp_path, capsys):
     broken.write_text("a\tN\nb\n")
     assert f"{broken}: line 2" in refused(capsys, broken, out)
     broken.write_text("1 qid:1 1:1\n2 qid:1\n")
-    assert "looks like svmhmm: try --from svmhmm" in refused(capsys, broken, out)
+    assert "looks like svmhmm" in refused(capsys, broken, out)
     broken.write_text("")
     assert str(broken) in refused(capsys, broken, out)
     assert not out.exists()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
+from collections import Counter
 
 import pytest
 
@@ -44,13 +46,47 @@ def test_numbers_are_those_of_metrics(capsys, folder):
     assert {name: found[name] for name in expected.to_dict()} == expected.to_dict()
     assert found["tokens_per_second"] > 0
     assert set(SCORES) <= found.keys()
-    assert run(capsys, "eval", "-m", folder / "m.mm", folder / "test.tsv") == f"{expected}\n"
+    told = run(capsys, "eval", "-m", folder / "m.mm", folder / "test.tsv", "--brief")
+    assert told == f"{expected}\n"
+
+
+def test_labels_and_errors(capsys, folder):
+    """Counted again from the tagged file, line by line."""
+    lines = (folder / "tagged.tsv").read_text().split("\n")
+    rows = [line.split("\t") for line in lines if line]
+    found = summary(capsys, "eval", "-m", folder / "m.mm", folder / "test.tsv")
+    assert found["per_label"].keys() == {row[k] for row in rows for k in (-2, -1)}
+    for label, scores in found["per_label"].items():
+        true = sum(row[-2] == label for row in rows)
+        given = sum(row[-1] == label for row in rows)
+        right = sum(row[-1] == row[-2] == label for row in rows)
+        counts = [scores[name] for name in ("n_true", "n_predicted", "n_correct")]
+        assert counts == [true, given, right]
+        assert scores["recall"] == (right / true if true else 0)
+        assert scores["precision"] == (right / given if given else 0)
+    wrong = Counter((row[-2], row[-1]) for row in rows if row[-1] != row[-2])
+    errors = {(e["truth"], e["predicted"]): e["count"] for e in found["errors"]}
+    assert errors == dict(wrong.most_common(10))
+    assert sum(e["of_errors"] for e in found["errors"]) == pytest.approx(1)
+    words = Counter((row[0], row[-2], row[-1]) for row in rows if row[-1] != row[-2])
+    told = {(e["token"], e["truth"], e["predicted"]): e["count"] for e in found["error_tokens"]}
+    assert sorted(told.values()) == sorted(n for _, n in words.most_common(10))
+    assert all(words[key] == n for key, n in told.items())
+    trues = [s["f1"] for s in found["per_label"].values() if s["n_true"]]
+    assert found["macro_f1"] == pytest.approx(sum(trues) / len(trues))
+    out = run(capsys, "eval", "-m", folder / "m.mm", folder / "test.tsv", "--errors", "2")
+    assert len(re.findall(r"^\S+ +\S+ +\d+ +[\d.]+% +[\d.]+%$", out, re.M)) == 2
+    assert "\nlabel " in out
+    assert "\ntoken " in out
+    out = run(capsys, "eval", "-m", folder / "m.mm", folder / "test.tsv", "--errors", "0")
+    assert "of errors" not in out
 
 
 def test_without_a_model_the_last_two_columns_are_compared(capsys, folder):
     expected = report(folder / "tagged.tsv")
-    assert summary(capsys, "eval", folder / "tagged.tsv") == expected.to_dict()
-    assert run(capsys, "eval", folder / "tagged.tsv") == f"{expected}\n"
+    found = summary(capsys, "eval", folder / "tagged.tsv")
+    assert {name: found[name] for name in expected.to_dict()} == expected.to_dict()
+    assert run(capsys, "eval", folder / "tagged.tsv", "--brief") == f"{expected}\n"
 
 
 @pytest.mark.parametrize("separator", ["\t", " "])
@@ -59,7 +95,8 @@ def test_forms_of_a_file(capsys, folder, tmp_path, separator):
     tagged = (folder / "tagged.tsv").read_text().replace("\t", separator)
     commented = "# about\r\n" + tagged.replace("\n", "\r\n")
     path = write(tmp_path / "t.gz", gzip.compress(commented.encode()))
-    assert summary(capsys, "eval", path, "--comments", "#") == expected
+    found = summary(capsys, "eval", path, "--comments", "#")
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_confusion(capsys, folder):
@@ -96,7 +133,10 @@ def test_labels_without_chunks(capsys, tmp_path):
     found = summary(capsys, "eval", "-m", tmp_path / "m.mm", data)
     assert found["token_accuracy"] > 0.9
     assert found["f1"] is found["precision"] is found["recall"] is None
-    assert "precision" not in run(capsys, "eval", "-m", tmp_path / "m.mm", data)
+    assert "precision" not in run(capsys, "eval", "-m", tmp_path / "m.mm", data, "--brief")
+    told = run(capsys, "eval", "-m", tmp_path / "m.mm", data)
+    assert "\nlabel  " in told
+    assert "\nNN  " in told
 
 
 def test_unknown_labels_are_errors(capsys, folder, tmp_path):
@@ -145,7 +185,9 @@ def test_tag_into_eval_as_processes(capsys, folder):
             [*COMMAND, "eval", "-", "--json"], stdin=tagging.stdout, capture_output=True, check=True
         )
     assert done.stderr == b""
-    assert json.loads(done.stdout) == report(folder / "tagged.tsv").to_dict()
+    expected = report(folder / "tagged.tsv").to_dict()
+    found = json.loads(done.stdout)
+    assert {name: found[name] for name in expected} == expected
 
 
 # --- bad input ------------------------------------------------------------------------------------
@@ -157,7 +199,7 @@ BAD = {
     "other columns": (text(TEST, (0, 2)), "found 2 columns; expected 3, as in training"),
     "no label": ("a\tb\t\n", "line 1, column 2: found nothing; expected a label"),
     "not UTF-8": (b"a\tb\tN\n\xc3(\tb\tN\n", "line 2"),
-    "svmhmm": (svmhmm(TEST), "line "),
+    "svmhmm": (svmhmm(TEST), "looks like svmhmm; expected conll"),
     "broken gzip": (gzip.compress(text(TEST).encode(), mtime=0)[:40], "cut short"),
     "missing": (None, "no such file"),
 }
@@ -184,7 +226,7 @@ def test_bad_usage(capsys, folder, tmp_path):
     path = write(tmp_path / "t.svm", svmhmm(TEST))
     message = refused(capsys, "eval", path, "--format", "svmhmm")
     assert f"{path}: without -m MODEL" in message
-    assert "looks like svmhmm: try --format svmhmm" in refused(capsys, "eval", path)
+    assert f"{path}: without -m MODEL" in refused(capsys, "eval", path)  # recognised
     assert "TEST" in refused(capsys, "eval")
 
 

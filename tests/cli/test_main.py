@@ -73,6 +73,7 @@ def test_unknown_option_of_a_command(capsys, command):
     needed["predict"], needed["path"] = ["-m", "m"], ["t", "--valid", "v"]
     needed["encode"] = ["t", "-o", "e"]
     needed["constraints"], needed["suggest"] = ["t"], ["-m", "m", "t"]
+    needed["calibrate"] = ["-m", "m", "dev"]
     arguments = [command, *needed.get(command, ["a", "b"] if command == "convert" else [])]
     err = usage_error(capsys, *arguments, "--nonsense=two\nlines")
     assert err.startswith(f"maxmargin {command}: error: ")
@@ -97,7 +98,7 @@ def test_as_a_process():
 
 @pytest.mark.parametrize("command", ["train", "path", "tag", "eval", "convert"])
 def test_gzip_bombs(monkeypatch, capsys, tmp_path, command):
-    from maxmargin.io import inflate as inflate_module
+    from maxmargin.io import compression as inflate_module
 
     data = write(tmp_path / "train.tsv", text(sentences()))
     model = tmp_path / "m.mm"

@@ -213,3 +213,19 @@ def test_the_text_of_a_sparse_model_has_no_zeros(tmp_path, capsys):
     )  # fmt: skip
     told = summary(capsys, "info", model, "--text", tmp_path / "m.txt")
     assert told["text"]["weights"] == told["n_nonzero"] > 0
+
+
+def test_eval_of_classes_has_every_class(capsys, tmp_path):
+    lines = [f"{'AB'[k % 2]}\t{'red' if k % 2 else 'blue'} {k % 3}\n" for k in range(20)]
+    data = write(tmp_path / "x.tsv", "".join(lines))
+    run(capsys, "train", "--task", "classes", data, "-m", tmp_path / "m.mm", "-q")
+    test = write(tmp_path / "t.tsv", "A\tblue\nB\tred\nA\tred\n")
+    found = summary(capsys, "eval", "-m", tmp_path / "m.mm", test)
+    assert found["per_label"]["A"]["recall"] == 0.5
+    assert found["errors"] == [
+        {"truth": "A", "predicted": "B", "count": 1, "of_errors": 1.0, "of_truth": 0.5}
+    ]
+    assert found["confusion"] == {"labels": ["A", "B"], "counts": [[1, 1], [0, 1]]}
+    out = run(capsys, "eval", "-m", tmp_path / "m.mm", test, "--confusion")
+    assert "\nlabel " in out
+    assert "truth \\ predicted" in out

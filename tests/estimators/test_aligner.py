@@ -265,7 +265,7 @@ def test_mistakes(model):
 
 
 def test_no_pairs(model):
-    assert model.predict([]) == []
+    assert model.predict([]).tolist() == []
     assert model.align([]) == []
     assert model.candidate_scores([]) == []
     assert model.decision_function([]).shape == (0,)

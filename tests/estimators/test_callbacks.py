@@ -157,7 +157,7 @@ def test_works_without_sklearn_callback():
         assert tagger.score(X, y) == 1.0
         assert len(seen) == tagger.n_iter_
         assert not hasattr(tagger, "set_callbacks")
-        assert pickle.loads(pickle.dumps(tagger)).predict(X) == y
+        assert pickle.loads(pickle.dumps(tagger)).predict(X).tolist() == y
         search = sklearn.model_selection.GridSearchCV(
             maxmargin.SequenceTagger(), {"C": [0.1, 1.0]}, cv=2
         )
@@ -239,7 +239,7 @@ def test_snapshots_of_passes(skl):
     np.testing.assert_array_equal(snapshots.last.weights_, tagger.weights_)
     # They are estimators like any other.
     again = pickle.loads(pickle.dumps(models[-1].set_callbacks()))
-    assert again.predict(X) == models[-1].predict(X)
+    assert again.predict(X).tolist() == models[-1].predict(X).tolist()
     assert clone(models[0]).fit(X, y).converged_
 
 
@@ -308,7 +308,7 @@ def test_structure_in_python(skl):
     model = StructuralSVM(Classes(), C=0.02, random_state=0).set_callbacks(snapshots)
     model.fit(inputs, truth.tolist())
     assert len(snapshots.passes) == model.n_iter_
-    assert snapshots.passes[-1].predict(inputs) == model.predict(inputs)
+    assert snapshots.passes[-1].predict(inputs).tolist() == model.predict(inputs).tolist()
     np.testing.assert_allclose(snapshots.passes[-1].weights_, model.weights_, atol=1e-9)
 
 
@@ -357,7 +357,9 @@ def test_ctrl_c_ends_the_open_pass(skl, monkeypatch):
     counting.on_fit_task_end = lambda estimator, context: counting.events.append(
         ("end", context.task_name, context.task_id)
     )
-    tagger = SequenceTagger(**OPTIONS).set_callbacks(counting).fit(X, y)
+    tagger = SequenceTagger(**OPTIONS).set_callbacks(counting)
+    with pytest.raises(KeyboardInterrupt):
+        tagger.fit(X, y)
     assert tagger.stop_reason_ == "interrupted"
     assert tagger.n_iter_ == 2
     assert counting.events[-3:] == [("end", "pass", 2), ("end", "fit", 0), "teardown"]
@@ -377,7 +379,7 @@ def test_clone_and_pickle(skl):
     assert not counting.events
     copied.fit(X, y)
     assert counting.events
-    assert pickle.loads(pickle.dumps(copied)).predict(X) == copied.predict(X)
+    assert pickle.loads(pickle.dumps(copied)).predict(X).tolist() == copied.predict(X).tolist()
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])

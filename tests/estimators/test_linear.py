@@ -88,7 +88,7 @@ def test_linear_svr(solver, sparse, epsilon):
         + 0.5 * np.maximum(0.0, np.abs(peer.predict(data) - t) - epsilon).sum()
     )
     assert own.certificate_.primal == pytest.approx(other, rel=1e-6)
-    assert own.predict(data) == pytest.approx(peer.predict(data), abs=1e-4)
+    assert own.predict(data).tolist() == pytest.approx(peer.predict(data).tolist(), abs=1e-4)
 
 
 def test_costs_and_margins():

@@ -110,7 +110,7 @@ def test_attributes():
 
 def test_predictions_and_scores():
     model = fitted()
-    answers = model.predict(X)
+    answers = model.predict(X).tolist()
     scores = np.array([model.score_outputs(X, [k] * len(X)) for k in range(K)])
     assert answers == scores.argmax(axis=0).tolist()
     losses = [float(a != b) for a, b in zip(answers, Y, strict=True)]
@@ -122,7 +122,7 @@ def test_arrays_and_lists_are_the_same_data():
     a = fitted()
     b = StructuralSVM(Classes(), C=C_EASY, random_state=0).fit(np.array(X), np.array(Y))
     np.testing.assert_array_equal(a.weights_, b.weights_)
-    assert a.predict(np.array(X)) == a.predict(X)
+    assert a.predict(np.array(X)).tolist() == a.predict(X).tolist()
 
 
 def test_structure_is_never_changed():
@@ -142,7 +142,7 @@ def test_duck_typed_structure():
         n_classes, cost = K, 1.0
 
     model = fitted(structure=Duck())
-    assert model.predict(X) == fitted().predict(X)
+    assert model.predict(X).tolist() == fitted().predict(X).tolist()
 
 
 def test_mean_scale():
@@ -155,7 +155,7 @@ def test_mean_scale():
 
 def test_chain():
     model = StructuralSVM(Chain(), C=10.0, random_state=0).fit(WORDS, TAGS)
-    assert model.predict(WORDS) == TAGS
+    assert model.predict(WORDS).tolist() == TAGS
     assert model.score(WORDS, TAGS) == 0.0
     assert model.score(WORDS, [["?"] * len(y) for y in TAGS]) == -np.mean([len(y) for y in TAGS])
     assert model.weights_.dtype == np.float32
@@ -191,7 +191,9 @@ def test_interrupt_keeps_the_model(capsys):
                 raise KeyboardInterrupt
             return super().argmax(x, w, truth)
 
-    model = StructuralSVM(Impatient(), C=C_EASY, random_state=0, gap=1e-6).fit(X, Y)
+    model = StructuralSVM(Impatient(), C=C_EASY, random_state=0, gap=1e-6)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
     assert model.stop_reason_ == "interrupted"
     assert not model.converged_
     assert "interrupted" in capsys.readouterr().err
@@ -351,8 +353,7 @@ def test_failures_at_prediction():
         with pytest.raises(StructureError, match=message):
             call()
         delattr(model.structure_, method)
-    with pytest.raises(ValueError, match="X is empty"):
-        model.predict([])
+    assert model.predict([]).tolist() == []
     with pytest.raises(ValueError, match="X has 30 examples and Y has 1"):
         model.score(X, Y[:1])
 
@@ -389,10 +390,10 @@ def test_not_fitted(call):
 
 def test_a_failed_fit_keeps_the_old_model():
     model = fitted()
-    before = model.predict(X)
+    before = model.predict(X).tolist()
     with pytest.raises(ValueError):
         model.set_params(C=-1).fit(X, Y)
-    assert model.predict(X) == before
+    assert model.predict(X).tolist() == before
 
 
 # --- scikit-learn ---
@@ -436,7 +437,7 @@ def test_tags():
 def test_pickle_and_deepcopy(warm_start):
     model = fitted(warm_start=warm_start)
     for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        assert twin.predict(X) == model.predict(X)
+        assert twin.predict(X).tolist() == model.predict(X).tolist()
         assert twin.certificate_ == model.certificate_
         np.testing.assert_array_equal(twin.weights_, model.weights_)
         twin.fit(X, Y)  # starts anew, as the engine is not kept
@@ -459,7 +460,7 @@ def test_n_jobs_changes_nothing():
         StructuralSVM(Chain(), n_jobs=n, random_state=0, gap=1e-4).fit(WORDS, TAGS) for n in (1, 2)
     )
     np.testing.assert_array_equal(a.weights_, b.weights_)
-    assert a.predict(WORDS) == b.predict(WORDS)
+    assert a.predict(WORDS).tolist() == b.predict(WORDS).tolist()
 
 
 # --- warm start ---
@@ -476,7 +477,7 @@ def test_warm_start_goes_on(structure):
     assert warm.certificate_.gap <= 1e-5
     assert warm.certificate_.dual >= rough.dual
     assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-5)
-    assert warm.predict(arguments[0]) == cold.predict(arguments[0])
+    assert warm.predict(arguments[0]).tolist() == cold.predict(arguments[0]).tolist()
     again = warm.fit(*arguments)
     assert again.n_iter_ <= cold.n_iter_
 

@@ -118,7 +118,7 @@ def assert_same_model(a, b):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
     assert a.certificate_ == b.certificate_
     for new in (ColumnTable.from_rows(NEW), ColumnTable.from_rows(NEW_INPUTS)):
-        assert a.predict(new) == b.predict(new)
+        assert a.predict(new).tolist() == b.predict(new).tolist()
 
 
 # --- columns as X ---
@@ -135,7 +135,7 @@ def test_a_table_as_x():
     right = np.concatenate(answers) == np.concatenate(NEW_LABELS)
     assert tagger.score(new, labels) == pytest.approx(right.mean())
     found = tagger.predict_kbest(new, 3)
-    assert [paths[0][0] for paths in found] == answers
+    assert [paths[0][0] for paths in found] == answers.tolist()
     scores = tagger.score_labellings(new, [paths[0][0] for paths in found])
     np.testing.assert_allclose(scores, [paths[0][1] for paths in found], rtol=1e-5)
     np.testing.assert_array_equal(
@@ -155,20 +155,22 @@ def test_rows_of_str_are_a_table():
     assert_same_model_of_rows(tagger, lists)
     tuples = [[tuple(row) for row in x] for x in INPUTS]
     assert_same_model_of_rows(tagger, SequenceTagger(**options).fit(tuples, table()[1]))
-    assert lists.predict(NEW_INPUTS) == tagger.predict(NEW_INPUTS) == tagger.predict(NEW)
+    expected = tagger.predict(NEW).tolist()
+    assert lists.predict(NEW_INPUTS).tolist() == expected
+    assert tagger.predict(NEW_INPUTS).tolist() == expected
     # one column may be plain strings
     words = [[row[0] for row in x] for x in ROWS]
     plain = SequenceTagger(template="words", random_state=0).fit(words, LABELS)
     nested = SequenceTagger(template="words", random_state=0)
     nested.fit([[[word] for word in x] for x in words], LABELS)
     np.testing.assert_array_equal(plain.weights_, nested.weights_)
-    assert plain.predict(words) == nested.predict(words)
+    assert plain.predict(words).tolist() == nested.predict(words).tolist()
 
 
 def assert_same_model_of_rows(a, b):
     np.testing.assert_array_equal(a.weights_, b.weights_)
     assert a.get_feature_names_out().tolist() == b.get_feature_names_out().tolist()
-    assert a.predict(NEW_INPUTS) == b.predict(NEW_INPUTS)
+    assert a.predict(NEW_INPUTS).tolist() == b.predict(NEW_INPUTS).tolist()
 
 
 def test_label_codes_as_y():
@@ -221,7 +223,7 @@ def test_hash_bits():
     assert tagger.coef_.shape == (1024, 3)
     assert tagger.get_feature_names_out()[5] == "hash:5"
     assert tagger.score(*table()) > 0.9
-    assert tagger.predict(NEW) == tagger.predict(NEW_INPUTS)
+    assert tagger.predict(NEW).tolist() == tagger.predict(NEW_INPUTS).tolist()
     strings = SequenceTagger(hash_bits=6, random_state=0).fit(
         [[[f"w={row[0]}"] for row in x] for x in ROWS], LABELS
     )
@@ -234,9 +236,9 @@ def test_a_function_as_template():
     dicts.fit([words_and_tags(x) for x in INPUTS], LABELS)
     np.testing.assert_array_equal(tagger.weights_, dicts.weights_)
     assert tagger.get_feature_names_out().tolist() == dicts.get_feature_names_out().tolist()
-    expected = dicts.predict([words_and_tags(x) for x in NEW_INPUTS])
+    expected = dicts.predict([words_and_tags(x) for x in NEW_INPUTS]).tolist()
     for new in (ColumnTable.from_rows(NEW), ColumnTable.from_rows(NEW_INPUTS), NEW_INPUTS):
-        assert tagger.predict(new) == expected
+        assert tagger.predict(new).tolist() == expected
     # a function makes features of anything
     texts = [" ".join(row[0] for row in x).split(" ") for x in ROWS]
     other = SequenceTagger(template=lambda x: [{"w": word} for word in x]).fit(texts, LABELS)
@@ -259,7 +261,7 @@ def test_from_columns(file, tmp_path):
     read = read_columns(file)
     assert (read.n_sequences, read.n_columns) == (len(ROWS), 3)
     assert read.rows() == ROWS
-    assert tagger.predict(read) == tagger.predict(INPUTS)
+    assert tagger.predict(read).tolist() == tagger.predict(INPUTS).tolist()
 
 
 def test_from_columns_with_another_label_column(tmp_path):
@@ -270,7 +272,8 @@ def test_from_columns_with_another_label_column(tmp_path):
     tagger = SequenceTagger.from_columns(path, **options, C=0.5, random_state=0)
     assert tagger.classes_.tolist() == ["B-NP", "I-NP", "O"]
     back = [[row[1::-1] for row in x] for x in NEW]  # without the label
-    assert tagger.predict(back) == tagger.predict([[row[::-1] for row in x] for x in NEW])
+    turned = [[row[::-1] for row in x] for x in NEW]
+    assert tagger.predict(back).tolist() == tagger.predict(turned).tolist()
     with pytest.raises(ValueError, match="label column 3 is out of range"):
         SequenceTagger.from_columns(path, **{**options, "label_column": 3})
     with pytest.raises(ValueError, match="names column 0, which holds the labels"):
@@ -359,7 +362,7 @@ def test_save_and_load_without_template(tmp_path):
         tagger.save(tmp_path / "model.mm")
         twin = maxmargin.load(tmp_path / "model.mm")
         assert twin.template is None
-        assert twin.predict(X) == tagger.predict(X)
+        assert twin.predict(X).tolist() == tagger.predict(X).tolist()
         assert by_name(twin) == by_name(tagger)
         twin.fit(X, LABELS)
         np.testing.assert_array_equal(twin.weights_, tagger.weights_)
@@ -374,13 +377,13 @@ def test_what_a_file_cannot_hold_is_left_out(tmp_path):
     tagger.save(tmp_path / "model.mm")
     twin = maxmargin.load(tmp_path / "model.mm")
     assert (twin.random_state, twin.callbacks, twin.C) == (None, None, 0.01)
-    assert twin.predict(NEW) == tagger.predict(NEW)  # the mask itself is there
+    assert twin.predict(NEW).tolist() == tagger.predict(NEW).tolist()  # the mask itself is there
     # but nobody can make it again for other labels
     with pytest.raises(NotCompatibleError, match=r"allowed is not known.*set_params\(allowed="):
         twin.fit(*table())
-    assert twin.predict(NEW) == tagger.predict(NEW)
+    assert twin.predict(NEW).tolist() == tagger.predict(NEW).tolist()
     twin.set_params(allowed=allowed).fit(*table())
-    assert twin.predict(NEW) == tagger.predict(NEW)
+    assert twin.predict(NEW).tolist() == tagger.predict(NEW).tolist()
 
 
 def test_saving_replaces_a_file_or_leaves_it(tmp_path):
@@ -491,7 +494,7 @@ def test_the_command_line_gives_the_same_model(file, tmp_path, capsys, flags, op
         answers.append(capsys.readouterr().out)
     assert answers[0] == answers[1]
     last = [[line.split("\t")[-1] for line in x.splitlines()] for x in answers[0].split("\n\n")]
-    assert [x for x in last if x] == tagger.predict(read_columns(new_file))
+    assert [x for x in last if x] == tagger.predict(read_columns(new_file)).tolist()
 
 
 def test_the_command_line_with_hashing(file, tmp_path):
@@ -638,8 +641,6 @@ def test_warm_start_knows_the_template(change):
         ([[["a", 1]]], "sequence 0, token 0: column 1 is an int"),
         ([[["a", "b"], ["a"]]], "sequence 0, token 1.*1 column"),
         ([np.eye(2)], "expected a str"),
-        ([], "empty"),
-        ([[]], "sequence 0 is empty"),
         ("text", "found a str|is a str"),
         (None, "None"),
     ],
@@ -725,7 +726,7 @@ def test_a_loaded_tagger_trains_the_same_objective(name, tmp_path):
     assert objective_of(twin) == objective_of(tagger)
     assert (twin.C, twin.C_scale) == (tagger.C, tagger.C_scale)
     assert twin.certificate_ == tagger.certificate_
-    assert twin.predict(NEW) == tagger.predict(NEW)
+    assert twin.predict(NEW).tolist() == tagger.predict(NEW).tolist()
     # what is saved again says the same
     twin.save(tmp_path / "again.mm")
     first, second = (read_container(p).meta for p in (path, tmp_path / "again.mm"))
@@ -734,7 +735,7 @@ def test_a_loaded_tagger_trains_the_same_objective(name, tmp_path):
     np.testing.assert_array_equal(twin.weights_, tagger.weights_)
     assert twin.certificate_ == tagger.certificate_
     assert twin.classes_.tolist() == tagger.classes_.tolist()
-    assert twin.predict(NEW) == tagger.predict(NEW)
+    assert twin.predict(NEW).tolist() == tagger.predict(NEW).tolist()
     assert clone(twin).get_params().keys() == twin.get_params().keys()
 
 
@@ -777,13 +778,13 @@ def test_what_the_file_cannot_make_again_is_asked_for(name, value, tmp_path):
     tagger = fitted(**{name: value})
     tagger.save(tmp_path / "m")
     twin = maxmargin.load(tmp_path / "m")
-    assert twin.predict(NEW) == tagger.predict(NEW)
+    assert twin.predict(NEW).tolist() == tagger.predict(NEW).tolist()
     assert f"{type(value).__module__}:{type(value).__name__}" in repr(getattr(twin, name))
     told = rf"{name} is not known.*{type(value).__name__}"
     for loaded in (twin, clone(twin), pickle.loads(pickle.dumps(twin))):
         with pytest.raises(NotCompatibleError, match=told):
             loaded.fit(*table())
-    assert twin.predict(NEW) == tagger.predict(NEW)
+    assert twin.predict(NEW).tolist() == tagger.predict(NEW).tolist()
     twin.save(tmp_path / "again")
     again = maxmargin.load(tmp_path / "again")
     assert getattr(again, name) == getattr(twin, name)

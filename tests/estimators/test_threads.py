@@ -43,7 +43,7 @@ def in_a_worker(n_jobs):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tagger = SequenceTagger(n_jobs=n_jobs).fit(X, Y)
-        assert tagger.predict(X) == [list(y) for y in Y]
+        assert tagger.predict(X).tolist() == [list(y) for y in Y]
     return threads_of(n_jobs), [str(warning.message) for warning in caught]
 
 

@@ -83,7 +83,7 @@ def test_with_a_template(frame):
         tagger = SequenceTagger(template=TEMPLATE, random_state=0).fit(given, LABELS)
         assert names(tagger) == names(expected)
         np.testing.assert_array_equal(tagger.coef_, expected.coef_)
-        assert tagger.predict(given) == expected.predict(ROWS) == LABELS
+        assert tagger.predict(given).tolist() == expected.predict(ROWS).tolist() == LABELS
         assert tagger.score(given, LABELS) == 1.0
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.cli import tag
+from maxmargin.cli.tagging import streams
 from maxmargin.io import stream
 from maxmargin.io.stream import SequenceCutter
 
@@ -51,10 +50,9 @@ def test_tag_searches_a_long_sequence_once(monkeypatch):
             made.append(self)
 
     monkeypatch.setattr(stream, "SequenceCutter", Kept)
-    monkeypatch.setattr(tag, "CHUNK", 100)
-    options = argparse.Namespace(file="-", separator="auto", comments="#")
+    monkeypatch.setattr(streams, "CHUNK", 100)
     text = b"# a\n\n" + b"dog\tNN\n" * 4096 + b"\ncat\tNN\n\n"
-    pieces = list(tag._tables(io.BytesIO(text), options, ["A"]))
-    assert pieces[0] == b"# a\n\n"
-    assert [table.n_tokens for table in pieces[1:]] == [4097]  # both end in the last 100 bytes
+    pieces = list(streams.pieces(io.BytesIO(text)))
+    assert pieces[0] == (b"# a\n\n", 1)
+    assert pieces[1:] == [(text[5:], 3)]  # both sequences end in the last 100 bytes
     assert made[0].n_searched <= 1.03 * len(text)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kit import Standard
 from maxmargin.errors import FileFormatError
-from maxmargin.io import inflate as inflate_module
+from maxmargin.io import compression as inflate_module
 from maxmargin.io.columns import read_columns
 from maxmargin.io.crfsuite import read_crfsuite
 from maxmargin.io.svmhmm import read_svmhmm

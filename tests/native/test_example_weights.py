@@ -387,7 +387,7 @@ def test_a_tagger_equals_one_of_repeated_sequences():
     a, b = weighted.certificate_, again.certificate_
     assert a.primal == pytest.approx(b.primal, rel=2e-6)
     assert a.dual == pytest.approx(b.dual, rel=2e-6)
-    assert weighted.predict(X) == again.predict(X)
+    assert weighted.predict(X).tolist() == again.predict(X).tolist()
     plain = SequenceTagger(**OPTIONS).fit(X, Y)
     assert abs(plain.certificate_.primal - a.primal) > 0.01
     ones = SequenceTagger(**OPTIONS).fit(X, Y, sample_weight=[1] * len(X))
@@ -407,7 +407,7 @@ def test_heavy_sequences_are_learned(solver, heavy):
         tagger.fit(words, labels, sample_weight=weights)
     # with the margin m: min m² / 12 + 5 max(0, 1 - m) + max(0, 1 + m), at m = 1
     assert tagger.certificate_.primal == pytest.approx(25 / 12, rel=0.01)
-    assert tagger.predict(words) == [labels[heavy]] * 2
+    assert tagger.predict(words).tolist() == [labels[heavy]] * 2
 
 
 @pytest.mark.parametrize("factor", [10.0, 100.0])
@@ -432,7 +432,7 @@ def test_absurd_weights_are_refused(wrong):
 def test_one_of_two_sequences_is_left_out():
     words, labels = [[["x"]], [["x"]]], [["a"], ["b"]]
     tagger = SequenceTagger(C=1.0, random_state=0).fit(words, labels, sample_weight=[0.0, 0.1])
-    assert tagger.predict(words) == [["b"], ["b"]]
+    assert tagger.predict(words).tolist() == [["b"], ["b"]]
 
 
 def test_features_of_sequences_without_weight_exist_but_weigh_nothing():

@@ -15,26 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from maxmargin import _native
-from native_problems import FEATURES, random_case, run_isolated, viterbi
+from native_problems import FEATURES, KERNELS, random_case, run_isolated, using, viterbi
 
-
-@contextlib.contextmanager
-def using(kernels):
-    _native.select_vector_code(kernels)
-    try:
-        yield
-    finally:
-        _native.select_vector_code("auto")
-
-
-def offered_kernels():
-    offered = ["baseline"]
-    with contextlib.suppress(ValueError), using("avx2"):
-        offered.append("avx2")
-    return offered
-
-
-KERNELS = offered_kernels()
 PRECISIONS = [pytest.param(True, id="float32"), pytest.param(False, id="float64")]
 
 # Around every multiple of a vector (4, 8), of the slice of 8 vectors (32, 64) and of the number of

@@ -11,34 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import _native
-from native_problems import FEATURES, random_case, run_isolated
+from native_problems import (
+    FEATURES,
+    masks,
+    random_case,
+    random_weights,
+    run_isolated,
+    with_pairs,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 # A window has at least 16 tokens: these make one, two and more of them, full and not.
 LENGTHS = st.lists(st.sampled_from([1, 2, 15, 16, 17, 31, 32, 33, 50, 100]), min_size=1, max_size=4)
-
-
-def with_pairs(case, rng, n_pair=3):
-    """Give the tokens of a case random pair features; return the native problem."""
-    tokens = int(case.arrays["offsets"][-1])
-    has = rng.random((tokens, n_pair)) < 0.4
-    indptr = np.concatenate([[0], np.cumsum(has.sum(axis=1))]).astype(np.int64)
-    indices = np.nonzero(has)[1].astype(np.uint32)
-    return case.problem(n_pair=n_pair, pair_indptr=indptr, pair_indices=indices)
-
-
-def random_weights(problem_rows, n_labels, rng, *, single):
-    padded = _native.padded_labels(n_labels, single)
-    weights = _native.aligned_array(problem_rows * padded, single)
-    weights[:] = 0
-    weights.reshape(problem_rows, padded)[:, :n_labels] = rng.normal(size=(problem_rows, n_labels))
-    return weights
-
-
-def masks(n_labels, rng):
-    transition = (rng.random((n_labels, n_labels)) < 0.7) | np.eye(n_labels, dtype=bool)
-    ones = np.ones(n_labels, dtype=np.uint8)
-    return {"transition": transition.astype(np.uint8).ravel(), "start": ones, "end": ones}
 
 
 @pytest.mark.parametrize("single", [True, False])

@@ -404,7 +404,7 @@ def test_estimators():
     words = [[["a"], ["b"]], [["b"]], [["a"], ["a"]], [["b"], ["b"]]] * 5
     tags = [["X", "Y"], ["Y"], ["X", "X"], ["Y", "Y"]] * 5
     tagger = SequenceTagger(C=1.0, solver="oneslack").fit(words, tags)
-    assert tagger.predict(words) == tags
+    assert tagger.predict(words).tolist() == tags
     assert tagger.certificate_.gap <= 0.01
     structure, X, Y = flat_problem(np.random.default_rng(0))
     model = StructuralSVM(structure, solver="oneslack", C=1.0, gap=1e-6).fit(X, Y)

@@ -353,13 +353,13 @@ def test_an_estimator_keeps_predicts_and_saves_8_byte_weights(tmp_path):
     assert tagger.certificate_.widened is not None
     assert tagger.history_.widened == tagger.certificate_.widened
     assert tagger.dtype == "float32"  # a parameter is what it was set to
-    assert tagger.predict(X) == Y
+    assert tagger.predict(X).tolist() == Y
     assert tagger.transitions_.shape == (3, 3)
     tagger.save(tmp_path / "m")
     for loaded in (SequenceTagger.load(tmp_path / "m"), pickle.loads(pickle.dumps(tagger))):
         assert loaded.certificate_ == tagger.certificate_
         assert loaded.weights_.dtype == np.float64
-        assert loaded.predict(X) == Y
+        assert loaded.predict(X).tolist() == Y
         scores = loaded.score_outputs(X, Y) if hasattr(loaded, "score_outputs") else None
         assert scores is None or np.allclose(scores, tagger.score_outputs(X, Y))
 

@@ -747,7 +747,7 @@ def test_a_structure_in_python(solver):
     ).fit(X, y)
     weights = model.weights_.reshape(3, 11)
     assert np.count_nonzero(weights[:, 3:]) < np.count_nonzero(weights[:, :3])
-    assert model.predict(X) == y
+    assert model.predict(X).tolist() == y
 
 
 def test_estimators_refuse_what_the_solver_cannot_do():

@@ -683,5 +683,5 @@ def test_taggers():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             tagger.fit(words, tags)
-        assert tagger.predict(words) == tags
+        assert tagger.predict(words).tolist() == tags
         assert tagger.certificate_.gap < 0.5

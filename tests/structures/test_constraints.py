@@ -29,7 +29,7 @@ def test_an_example_without_rows_has_no_slack():
     with_empty = fitted([*X, np.zeros((0, 2))], [*L, []])
     assert with_empty.weights_ == pytest.approx(fitted().weights_, abs=1e-5)
     assert with_empty.structure_.slacks([np.zeros((0, 2))], [[]], with_empty.weights_) == [0.0]
-    assert with_empty.predict([np.zeros((0, 2))]) == [-1]
+    assert with_empty.predict([np.zeros((0, 2))]).tolist() == [-1]
 
 
 def test_scores():
@@ -39,7 +39,7 @@ def test_scores():
     assert [own.tolist() for own in scores] == [
         pytest.approx((np.array(x) @ w).tolist()) for x in X
     ]
-    assert model.predict(X) == [int(np.argmin(own)) for own in scores]
+    assert model.predict(X).tolist() == [int(np.argmin(own)) for own in scores]
     assert model.score_outputs(X, [0, -1, 2]) == pytest.approx([-scores[0][0], 0, -scores[2][2]])
     expected = [max(0.0, *(np.array(own) - score)) for own, score in zip(L, scores, strict=True)]
     assert structure.slacks(X, L, w) == pytest.approx(expected)
@@ -72,7 +72,7 @@ def test_weights_of_examples_are_factors_of_rows():
 def test_state():
     model = fitted()
     again = Constraints.restore(*model.structure_.state())
-    assert again.predict(X, model.weights_) == model.predict(X)
+    assert again.predict(X, model.weights_) == model.predict(X).tolist()
     for nonsense in ({"n_features": 0}, {"n_features": "2"}, {"n_features": 2**40}):
         with pytest.raises(ValueError, match="number of features"):
             Constraints.restore(nonsense, {})

@@ -158,4 +158,4 @@ def test_a_tagger_with_a_kernel_of_8_byte_values():
     first = SequenceTagger(**options).fit(as_dicts(X), Y, token_weight=W)
     second = SequenceTagger(**options).fit(list(X), Y, token_weight=W)
     assert first.certificate_.primal == pytest.approx(second.certificate_.primal, rel=2e-6)
-    assert first.predict(as_dicts(X)) == second.predict(list(X))
+    assert first.predict(as_dicts(X)).tolist() == second.predict(list(X)).tolist()

@@ -155,7 +155,7 @@ def test_the_protocol_and_structural_svm():
         assert fitted.argmax(x, w, "low") == fitted.classes_[int(np.argmax(values))]
     assert model.score(X, y) > -0.3
     sparse = [scipy.sparse.csr_array(row.reshape(1, -1)) for row in X]
-    assert model.predict(sparse) == model.predict(X)
+    assert model.predict(sparse).tolist() == model.predict(X).tolist()
 
 
 def test_not_prepared():

@@ -71,7 +71,7 @@ def test_what_is_a_native_structure():
 def test_an_estimator_trains_and_asks_it(dtype):
     svm = StructuralSVM(Classes(), C=10.0, dtype=dtype, gap=1e-4).fit(X, Y)
     assert svm.weights_.dtype == dtype
-    assert svm.predict(X) == Y
+    assert svm.predict(X).tolist() == Y
     assert svm.score(X, Y) == 0
     twin = StructuralSVM(Chain(), C=10.0, dtype=dtype, gap=1e-4)
     twin.fit([[x] for x in X], [[y] for y in Y])
@@ -84,7 +84,7 @@ def test_unpickled_weights_are_aligned():
     svm = StructuralSVM(Classes(), C=10.0).fit(X, Y)
     for other in (pickle.loads(pickle.dumps(svm)), copy.deepcopy(svm)):
         assert other.weights_.ctypes.data % 32 == 0
-        assert other.predict(X) == Y
+        assert other.predict(X).tolist() == Y
 
 
 def test_a_warm_start_asks_for_the_same_problem():

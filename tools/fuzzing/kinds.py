@@ -99,6 +99,7 @@ def _tag(rng: random.Random, data: str, model: str, *options: str) -> list[str]:
     return [
         *("tag", data, "-m", model),
         *rng.choice(([], [], ["--nbest", "3"], ["--scores"], ["-o", "out.txt"])),
+        *_maybe(rng, 0.15, "--known", rng.choice(("0", "2", "-1", "upos"))),
         *options,
     ]
 
@@ -109,6 +110,7 @@ def _column(rng: random.Random, seeds: Seeds) -> Input:
     reading = [
         *_maybe(rng, 0.1, "--separator", rng.choice(("tab", "space"))),
         *_maybe(rng, 0.1, "--comments", "#"),
+        *_maybe(rng, 0.1, "--encoding", rng.choice(("latin-1", "utf-16", "cp1252", "utf-7"))),
     ]
     labelled = _maybe(rng, 0.1, "--label-column", rng.choice(("0", "1", "-2", "7")))
     template = _maybe(rng, 0.4, "--template", rng.choice(("words", "pos", "chunking", "ner")))
@@ -144,6 +146,7 @@ def _conllu(rng: random.Random, seeds: Seeds) -> Input:
         (
             _train(rng, name, "--format", "conllu", *reading),
             _tag(rng, name, "../seeds/words.mm", "--format", "conllu", *reading),
+            _tag(rng, name, "../seeds/tokens.mm"),
             ["eval", name, "-m", "../seeds/words.mm", "--format", "conllu", *reading],
             _convert(rng, name, "--from", "conllu", *reading),
         )
@@ -226,6 +229,43 @@ def _encoded(rng: random.Random, seeds: Seeds) -> Input:
     return Input(file, data, [rng.choice(reads)])
 
 
+def _kernel(rng: random.Random, seeds: Seeds) -> Input:
+    """Return a model with a kernel; other kinds of model are spliced in."""
+    names = [name for name in seeds.ending(".mm") if name.startswith("kernel-")]
+    name = rng.choice(names)
+    others = [seeds[other] for other in [*names, "words.mm", "items.mm"]]
+    file, data = "model.mm", mutate_model(rng, seeds[name], others)
+    tagged = f"../seeds/{MODELS[name.removesuffix('.mm')][0]}"
+    commands = (
+        _tag(rng, tagged, file),
+        ["eval", tagged, "-m", file],
+        ["info", file, *rng.choice(([], ["--json"], ["--selected"], ["--text"]))],
+        ["@predict", file],
+    )
+    return Input(file, data, [rng.choice(commands)])
+
+
+def _compressed(rng: random.Random, seeds: Seeds) -> Input:
+    """Return a compressed file of columns with bytes changed, left out or put in."""
+    name = rng.choice([f"columns.tsv.{ending}" for ending in ("gz", "bz2", "xz")])
+    data = bytearray(seeds[name])
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(data))
+        change = rng.randrange(4)
+        if change == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif change == 1:
+            del data[at : at + rng.randint(1, 20)]
+        elif change == 2:
+            data[at:at] = rng.randbytes(rng.randint(1, 8))
+        else:
+            data += seeds[rng.choice(("columns.tsv.gz", "columns.tsv.bz2", "columns.tsv.xz"))]
+        data = data or bytearray(b"x")
+    model = "../seeds/words.mm"
+    commands = (_train(rng, name), _tag(rng, name, model), ["eval", name, "-m", model])
+    return Input(name, bytes(data), [rng.choice(commands)])
+
+
 def _maybe_command(rng: random.Random, command: list[str]) -> list[list[str]]:
     return [command] if rng.random() < 0.4 else []
 
@@ -283,6 +323,8 @@ KINDS: dict[str, Callable[[random.Random, Seeds], Input]] = {
     "svmhmm": _svmhmm,
     "template": _template,
     "model": _model,
+    "kernel": _kernel,
+    "compressed": _compressed,
     "checkpoint": _checkpoint,
     "encoded": _encoded,
     "task": _task,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import gzip
 import io
+import lzma
 import random
 from pathlib import Path
 from typing import Any
@@ -42,6 +45,10 @@ MODELS = {
     "sparse": ("columns.tsv", ("--l1-ratio", "0.7", "--allowed", "iob2")),
     "items": ("items.crfsuite", ("--format", "crfsuite")),
     "numbers": ("items.svmhmm", ("--format", "svmhmm")),
+    "tokens": ("tokens.conllu", ("--columns", "form,xpos,upos")),
+    "kernel-poly": ("columns.tsv", ("--kernel", "poly", "--allowed", "iob2")),
+    "kernel-rbf": ("columns.tsv", ("--kernel", "rbf", "--hash-bits", "6")),
+    "kernel-items": ("items.crfsuite", ("--kernel", "poly", "--dtype", "float64")),
 }
 
 #: Name of an encoded file -> what it is made of.
@@ -73,12 +80,17 @@ def write_seeds(folder: Path) -> None:
     folder : Path
         An empty directory. Afterwards it has ``columns.tsv``, ``spaces.txt``, ``eval.tsv``,
         ``tokens.conllu``, ``items.crfsuite``, ``items.svmhmm``, a ``.template`` for each of
-        `TEMPLATES`, a ``.mm`` for each of `MODELS`, a ``.mme`` for each of
-        `ENCODED`, the golden models, and a ``.npz`` for each of
-        `CHECKPOINTS`; for each of `TASKS` a file and a model ``task-NAME.mm``.
+        `TEMPLATES`, a ``.mm`` for each of `MODELS`, a ``.mme`` for each of `ENCODED`, the golden
+        models, and a ``.npz`` for each of `CHECKPOINTS`; for each of `TASKS` a file and a model
+        ``task-NAME.mm``; and ``columns.tsv`` compressed in each of the ways that the standard
+        library has.
     """
     sequences = _sequences()
     (folder / "columns.tsv").write_text(_columns(sequences, "\t"), "utf-8")
+    data = (folder / "columns.tsv").read_bytes()
+    (folder / "columns.tsv.gz").write_bytes(gzip.compress(data, mtime=0))
+    (folder / "columns.tsv.bz2").write_bytes(bz2.compress(data))
+    (folder / "columns.tsv.xz").write_bytes(lzma.compress(data))
     (folder / "spaces.txt").write_text(_columns(sequences, " "), "utf-8")
     (folder / "eval.tsv").write_text(
         "\n".join("".join(f"{w}\t{c}\t{c}\n" for w, _, c in rows) for rows in sequences), "utf-8"

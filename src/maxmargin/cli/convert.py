@@ -10,14 +10,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 from maxmargin.cli.cells import check_trained
 from maxmargin.cli.console import naming, say
-from maxmargin.cli.options import (
-    FORMATS,
-    add_reading,
-    is_function,
-    make_encoder,
-    note,
-    read_data,
-)
+from maxmargin.cli.options import is_function, make_encoder, note
+from maxmargin.cli.reading import add_reading, read_data
+from maxmargin.io.compression import plain_name
+from maxmargin.io.recognise import ENDINGS, FORMATS, format_of_name
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
@@ -29,20 +25,6 @@ if TYPE_CHECKING:
     from maxmargin.io.named_features import NamedFeatures
 
 __all__ = ["configure", "run"]
-
-#: What a name ends with, without .gz -> format.
-ENDINGS = {
-    ".crfsuite": "crfsuite",
-    ".items": "crfsuite",
-    ".svmhmm": "svmhmm",
-    ".svm": "svmhmm",
-    ".dat": "svmhmm",
-    ".tsv": "conll",
-    ".conll": "conll",
-    ".txt": "conll",
-    ".conllu": "conllu",
-}
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command.
@@ -125,9 +107,11 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     """
     if _is_model(options.input):
         return 0, _write_model(options)
-    source, target = options.format or "conll", _target(options)
-    _check(source, target, options)
+    target = _target(options)
+    _check(options.format or format_of_name(options.input) or "conll", target, options)
     data = read_data(options.input, options)
+    source = options.format
+    _check(source, target, options)
     if target == "conll":
         size = _write_columns(data, options)
         n_features = None
@@ -199,7 +183,7 @@ def _target(options: argparse.Namespace) -> str:
     """Return the format of the output: as asked for, or by the ending of its name."""
     if options.to is not None:
         return str(options.to)
-    ending = os.path.splitext(options.output.removesuffix(".gz"))[1]  # noqa: PTH122
+    ending = os.path.splitext(plain_name(options.output))[1]  # noqa: PTH122
     if ending.lower() not in ENDINGS:
         raise ValueError(
             f"{options.output}: the name does not tell the format; add --to "

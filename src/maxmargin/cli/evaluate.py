@@ -7,8 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import say
-from maxmargin.cli.model import add_model, load_model
-from maxmargin.cli.options import add_reading, add_threads, read_data
+from maxmargin.cli.label_output import label_figures, print_labels
+from maxmargin.cli.model import add_model, load_model, true_labels
+from maxmargin.cli.options import add_reading, add_threads, at_least, read_data
 from maxmargin.cli.tasks.registry import CHAIN
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ examples:
   maxmargin eval tagged.tsv              the last two columns: truth and prediction
 
 Prints what conlleval prints: accuracy, and precision, recall and F1 of chunks (labels such as B-NP,
-I-NP, O), overall and by type; --confusion adds which labels are taken for which.
+I-NP, O), overall and by type; then precision, recall and F1 of each label, whatever the labels are,
+the most frequent errors, and the words that are wrong most often. --brief leaves out all but the
+first, --confusion adds a table of which labels are taken for which. --json has all of it.
 """
 
 
@@ -39,6 +42,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="TEST", help="a file with labels; - is a pipe")
     parser.add_argument(
         "--confusion", action="store_true", help="which labels are taken for which, how often"
+    )
+    parser.add_argument(
+        "--brief", action="store_true", help="print what conlleval prints, and no more"
+    )
+    parser.add_argument(
+        "--errors",
+        type=at_least(0),
+        default=10,
+        metavar="N",
+        help="how many of the most frequent errors to list (default: 10)",
     )
     add_reading(parser, labels=False)
     add_threads(parser)
@@ -68,23 +81,17 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
             return evaluate_file(kind, options)
     if options.model is None:
-        report = _of_columns(options)
+        report, tokens = _of_columns(options)
         extra: dict[str, Any] = {}
     else:
-        report, extra = _of_model(options)
+        report, tokens, extra = _of_model(options)
     if not options.json:
-        from maxmargin.metrics import confusion_text
-
         say(report.text(), needed=True)
-        if options.confusion:
-            say(f"\n{confusion_text(report)}", needed=True)
-    summary = {**report.to_dict(), **extra}
-    if options.confusion:
-        summary["confusion"] = {"labels": list(report.labels), "counts": report.confusion.tolist()}
-    return 0, summary
+        print_labels(report, tokens, options)
+    return 0, {**report.to_dict(), **label_figures(report, tokens, options), **extra}
 
 
-def _of_columns(options: argparse.Namespace) -> TagReport:
+def _of_columns(options: argparse.Namespace) -> tuple[TagReport, list[dict[str, Any]]]:
     """Compare the last two columns of a file."""
     import numpy as np
 
@@ -103,10 +110,30 @@ def _of_columns(options: argparse.Namespace) -> TagReport:
     def codes(part: Any) -> Any:
         return np.array([place[name] for name in part.names], np.int32)[part.codes]
 
-    return evaluate_codes(codes(truth), codes(predicted), data.offsets, names)
+    true, given = codes(truth), codes(predicted)
+    tokens = _error_tokens(data, true, given, names, options)
+    return evaluate_codes(true, given, data.offsets, names), tokens
 
 
-def _of_model(options: argparse.Namespace) -> tuple[TagReport, dict[str, Any]]:
+def _error_tokens(
+    data: Any, truth: Any, predicted: Any, names: list[str], options: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """Return the words of the first column that are wrong most often; none without columns."""
+    if not hasattr(data, "native") or not options.errors or data.n_columns < 2:
+        return []
+    from maxmargin.label_report import error_tokens
+
+    class _Words:  # only those that are asked for are made
+        def __getitem__(self, token: int) -> str:
+            return str(data.native.cell(token, 0))
+
+    words: Any = _Words()
+    return error_tokens(words, truth, predicted, names, options.errors)
+
+
+def _of_model(
+    options: argparse.Namespace,
+) -> tuple[TagReport, list[dict[str, Any]], dict[str, Any]]:
     """Tag the file and compare with its labels."""
     import numpy as np
 
@@ -116,18 +143,7 @@ def _of_model(options: argparse.Namespace) -> tuple[TagReport, dict[str, Any]]:
     kind, model, inputs = load_model(options)
     loaded = time.perf_counter()
     data: Any = read_data(options.file, options, inputs.vocabulary)
-    column = inputs.label_column
-    if column is None and inputs.columns:
-        raise ValueError(
-            f"{options.model}: was trained on rows without labels, so it does not say which column "
-            "of a file has them; use it from Python"
-        )
-    if column is not None and data.n_columns != inputs.n_columns:
-        raise ValueError(
-            f"{data.source}: found {data.n_columns} columns; expected {inputs.n_columns}, "
-            f"as in training, with the label in column {column}"
-        )
-    labels = data.label_codes if column is None else data.labels(column)
+    labels = true_labels(data, inputs, options.model)
     known = time.perf_counter()
     predicted = kind.predict(model, data, options.threads)
     tagged = time.perf_counter()
@@ -139,7 +155,8 @@ def _of_model(options: argparse.Namespace) -> tuple[TagReport, dict[str, Any]]:
             names.append(name)
     truth = np.array([place[name] for name in labels.names], dtype=np.int32)[labels.codes]
     report = evaluate_codes(truth, predicted, labels.offsets, names)
-    return report, {
+    tokens = _error_tokens(data, truth, predicted, names, options)
+    return report, tokens, {
         "seconds_load": loaded - begin,
         "seconds_read": known - loaded,
         "seconds_tag": tagged - known,

@@ -41,6 +41,7 @@ COMMANDS = {
     "eval": ("evaluate", "score a model on a file whose answers are known"),
     "suggest": ("suggest", "which unlabelled sequences to label next"),
     "constraints": ("constraints", "how often rules hold in labels and in predictions"),
+    "calibrate": ("calibrate", "make probabilities of scores, by a held-out file"),
     "info": ("info", "what a model holds: sizes, certificate, strongest weights"),
     "convert": ("convert", "turn files of one format into another"),
     "template": ("template", "print a built-in feature template, to read or to edit"),
@@ -59,6 +60,14 @@ JSON object as the last line of standard output. Exit codes: 0 done, 2 bad input
 """
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Leaves room for the longest name of a command, whose indentation argparse does not count."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._action_max_length = 4 + max(map(len, COMMANDS))
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
@@ -70,17 +79,6 @@ class _Parser(argparse.ArgumentParser):
         if file is None and sys.stdout is None:  # argparse would take standard error
             raise OSError(NO_OUTPUT)
         super().print_help(file)
-
-
-class _CommandList(argparse.RawDescriptionHelpFormatter):
-    """Help in which a line begins with the longest name of a command, and its summary follows."""
-
-    def add_argument(self, action: argparse.Action) -> None:
-        super().add_argument(action)
-        # argparse measures the names of commands without their indentation by two more columns.
-        if isinstance(action, argparse._SubParsersAction):
-            longest = max(map(len, COMMANDS)) + 2 * self._indent_increment
-            self._action_max_length = max(self._action_max_length, longest)
 
 
 def _command(command: str, arguments: Sequence[str]) -> Any:
@@ -102,7 +100,7 @@ def _parser(command: str | None, arguments: Sequence[str]) -> argparse.ArgumentP
         prog="maxmargin",
         description="Large-margin learning of structured outputs: taggers with a certificate.",
         epilog=EPILOG,
-        formatter_class=_CommandList,
+        formatter_class=_Help,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import note
+from maxmargin.cli.reading import add_reading, read_data, size
+from maxmargin.io.recognise import FORMATS
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ __all__ = [
     "add_reading",
     "add_threads",
     "at_least",
-    "conllu_columns",
     "guarded",
     "is_function",
     "load_function",
@@ -30,9 +31,6 @@ __all__ = [
     "read_data",
     "size",
 ]
-
-FORMATS = ("conll", "crfsuite", "svmhmm", "conllu")
-
 
 #: What native code takes as a number of things.
 MOST = 2**31 - 1
@@ -77,16 +75,6 @@ def number(
     return convert
 
 
-def size(text: str) -> int:
-    """Read a number of bytes such as 500M; a type for argparse."""
-    from maxmargin.memory import parse_bytes
-
-    try:
-        return parse_bytes(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """Add ``--threads``."""
     parser.add_argument(
@@ -96,149 +84,6 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads to use; the result does not depend on it (default: 1)",
     )
-
-
-def add_reading(
-    parser: argparse.ArgumentParser,
-    *,
-    labels: bool = True,
-    flag: str = "--format",
-    tables: bool = False,
-) -> None:
-    """Add the options for reading a file of sequences.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        The parser of the command.
-    labels : bool
-        Whether there is a column of labels.
-    flag : str
-        The option for the format.
-    tables : bool
-        Whether Parquet and Arrow files can be read.
-    """
-    parser.set_defaults(format_flag=flag)
-    group = parser.add_argument_group("how to read the files (gzip is recognised, - is a pipe)")
-    group.add_argument(
-        flag,
-        dest="format",
-        choices=(*FORMATS, "parquet") if tables else FORMATS,
-        default=None,
-        help="conll: one token a line, columns between tabs or spaces, a blank line between "
-        "sequences (the default); crfsuite: label TAB attribute[:value] ...; svmhmm: TAG qid:N "
-        "feature:value ...; conllu: CoNLL-U, see --columns",
-    )
-    if labels:
-        group.add_argument(
-            "--label-column",
-            type=int,
-            default=-1,
-            metavar="K",
-            help="column of the labels, counted from 0; -1 is the last (default: the last)",
-        )
-    group.add_argument(
-        "--columns",
-        default=None,
-        metavar="NAMES",
-        help="of CoNLL-U: which columns to take, in this order, such as form,lemma,feats.Case,upos "
-        "(default: form,upos)",
-    )
-    if tables:
-        group.add_argument(
-            "--sequence",
-            metavar="NAMES",
-            default=None,
-            help="of Parquet and Arrow, where a row is a token: the columns whose change begins "
-            "another sequence (default: a row is a sequence, its cells are lists; --columns names "
-            "the columns to take, the label's last)",
-        )
-    group.add_argument(
-        "--separator",
-        choices=("auto", "tab", "space"),
-        default="auto",
-        help="what stands between columns (default: tabs if the first line has one)",
-    )
-    group.add_argument(
-        "--comments",
-        metavar="PREFIX",
-        default=None,
-        help="skip lines that begin with this (default: every line is a token)",
-    )
-    group.add_argument(
-        "--max-inflated",
-        type=size,
-        default=None,
-        metavar="SIZE",
-        help="what a gzip file may inflate to, such as 500M or 20G (default: 100 times its size, "
-        "at least 256M)",
-    )
-
-
-def read_data(
-    path: str, options: argparse.Namespace, vocabulary: Any = None
-) -> ColumnTable | Items:
-    """Read a file of sequences as the options say.
-
-    Parameters
-    ----------
-    path : str
-        The file; "-" is standard input.
-    options : argparse.Namespace
-        With the options of `add_reading`.
-    vocabulary : Vocabulary or None
-        Of item files: the features that exist. None: all of them do.
-
-    Returns
-    -------
-    ColumnTable or Items
-        Columns, or features that are expanded already.
-    """
-    kind = options.format or "conll"
-    if kind == "crfsuite":
-        from maxmargin.io.crfsuite import read_crfsuite
-
-        return read_crfsuite(path, vocabulary, max_inflated=options.max_inflated)
-    if kind == "svmhmm":
-        from maxmargin.io.svmhmm import read_svmhmm
-
-        return read_svmhmm(path, vocabulary, max_inflated=options.max_inflated)
-    from maxmargin.io.columns import parse_columns
-    from maxmargin.io.text import name_of, read_bytes
-
-    data, source = read_bytes(path, max_inflated=options.max_inflated), name_of(path)
-    if kind == "conllu":
-        from maxmargin.io.conllu import conllu_to_columns
-
-        data = conllu_to_columns(data, conllu_columns(options), source)
-        return parse_columns(data, source, separator="tab")
-    try:
-        return parse_columns(
-            data, source, separator=options.separator, comment=options.comments
-        )
-    except ValueError as error:
-        hint = _looks_like(data)
-        if hint is None or options.format is not None:
-            raise
-        flag = getattr(options, "format_flag", "--format")
-        raise ValueError(f"{error} (it looks like {hint}: try {flag} {hint})") from None
-
-
-def conllu_columns(options: argparse.Namespace) -> list[str]:
-    """Return the columns of CoNLL-U that ``--columns`` names."""
-    return (options.columns or "form,upos").split(",")
-
-
-def _looks_like(data: bytes) -> str | None:
-    """Guess the format of a file that is no column file."""
-    first = [line for line in data[:4096].split(b"\n") if line.strip()][:1]
-    if not first:
-        return None
-    if b" qid:" in first[0]:
-        return "svmhmm"
-    if first[0].startswith((b"# sent_id", b"# text", b"# newdoc")):
-        return "conllu"
-    return None
 
 
 def load_function(spec: str) -> Callable[[Any], Any]:

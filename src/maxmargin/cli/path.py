@@ -221,7 +221,7 @@ class _Table:
         """Return the callbacks of a training."""
         if self._options.quiet:
             return []
-        self._line = Progress(self._options.gap, f"l1_ratio={ratio:g} C={C:g}: ")
+        self._line = Progress(self._options.gap, f"l1_ratio={ratio:g} C={C:g}: ", lines=False)
         return [self._line]
 
     def add(self, point: PathPoint) -> None:

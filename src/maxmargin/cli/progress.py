@@ -1,9 +1,16 @@
-"""A line on standard error that shows how far training is; only written to a terminal."""
+"""How far training is, on standard error: one line that is kept up to date, or a line a round.
+
+On a terminal one line is overwritten. Into a file or a pipe, and with ``--verbose``, lines follow
+each other: one for each round (a pass with the oracle, and the cached passes that follow it), or
+one for each pass.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -12,9 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "time_left"]
 
+#: Off a terminal, so many rounds have a line each; later ones if the last line is a second old.
+ALL_ROUNDS = 20
+SECONDS = 1.0
+
 
 class Progress:
-    """A callback of training that keeps one line up to date.
+    """A callback of training that tells how far it is.
 
     Parameters
     ----------
@@ -23,23 +34,63 @@ class Progress:
     label : str
         What the line begins with.
     stream : file
-        Where it is written, if that is a terminal.
+        Where it is written.
+    verbose : int
+        1: a line for each pass, also on a terminal.
+    lines : bool
+        Whether there are lines off a terminal.
     """
 
-    def __init__(self, gap: float, label: str = "", stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        gap: float,
+        label: str = "",
+        stream: TextIO | None = None,
+        *,
+        verbose: int = 0,
+        lines: bool = True,
+    ) -> None:
         self._gap = gap
         self._label = label
         self._stream = sys.stderr if stream is None else stream
-        self._live = self._stream.isatty()
+        self._live = self._stream.isatty() and verbose == 0
+        self._verbose = verbose
+        self._lines = lines and not self._live
         self._records: list[PassRecord] = []
         self._extra = ""
         self._width = 0
+        self._rounds = 0
+        self._printed = 0.0  # when
 
     def __call__(self, record: PassRecord) -> None:
         """Show a pass."""
         self._records.append(record)
         if self._live:
             self._write(self.line())
+        elif self._lines and self._due(record):
+            self._print(self.line() + (self._details(record) if self._verbose else ""))
+
+    def _due(self, record: PassRecord) -> bool:
+        """Whether a pass has a line off a terminal."""
+        if self._verbose:
+            return True
+        if record.kind in ("cached", "interior"):
+            return False
+        self._rounds += 1
+        now = time.monotonic()
+        if self._rounds > ALL_ROUNDS and now - self._printed < SECONDS:
+            return False
+        self._printed = now
+        return True
+
+    @staticmethod
+    def _details(record: PassRecord) -> str:
+        nonzeros = "" if record.nonzeros < 0 else f", {record.nonzeros} non-zeros"
+        return f"  [{record.kind}, dual {record.dual:.6g}, {record.planes} planes{nonzeros}]"
+
+    def _print(self, line: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # full, or closed meanwhile
+            print(line, file=self._stream, flush=True)
 
     def show_score(self, score: dict[str, float | None]) -> None:
         """Add what was reached on the validation data to the line."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from maxmargin.cli.options import conllu_columns
+from maxmargin.cli.kernel import kernel_options
 from maxmargin.cli.prior import stored_prior
+from maxmargin.cli.reading import remembered
 from maxmargin.cli.training_options import regularizer_of, solver_of
 
 if TYPE_CHECKING:
@@ -50,9 +51,13 @@ def save_model(
     names += ["min_count", "hash_bits", "allowed"]
     params = {"C": certificate.C, **{name: getattr(options, name) for name in names}}
     params["random_state"] = options.seed
+    params |= kernel_options(options)
     meta = training_meta(certificate, settings, params, file_format=options.format or "conll")
     if options.format == "conllu":
-        meta["columns_conllu"] = ",".join(conllu_columns(options))
+        meta["columns_conllu"] = options.columns
+    if summary.get("temperature") is not None:
+        meta["temperature"] = summary["temperature"]
+    meta["reading"] = remembered(options)
     objective = params | {"solver": _written_solver(options)}
     objective["regularizer"] = _trained_with(weights, summary, options)
     summary["model_bytes"] = save_tagger(options.model, chain, weights, meta, objective)

@@ -92,8 +92,16 @@ def check_streaming(options: argparse.Namespace) -> None:
             raise ValueError(
                 f"--{name} needs all data in memory; it does not go with --stream and --memory"
             )
-    if options.prior is not None and is_streamed(options):
+    if not is_streamed(options):
+        return
+    if options.prior is not None:
         raise ValueError("--prior makes features of the data anew; it does not go with --stream")
+    if options.start is not None:
+        raise ValueError("--start needs all data in memory; it does not go with --stream")
+    if options.kernel != "linear":
+        raise ValueError(
+            f"--kernel {options.kernel} compares all tokens; it does not go with --stream"
+        )
 
 
 def note_skipped(summary: EncodedSummary) -> None:
@@ -103,11 +111,16 @@ def note_skipped(summary: EncodedSummary) -> None:
 
 
 def source_of(options: argparse.Namespace, paths: list[str]) -> Source:
-    """Return what the options say of where sequences come from."""
+    """Return what the options say of where sequences come from; a format is recognised."""
+    from maxmargin.cli.reading import settle
     from maxmargin.streams import open_source
+    from maxmargin.streams.tables import looks_like_table
 
     columns = getattr(options, "columns", None)
     by = getattr(options, "sequence", None)
+    settle(options)
+    if options.format is None and not all(map(looks_like_table, paths)):
+        options.format = _recognised(paths[0], options)
     return open_source(
         paths,
         file_format=options.format,
@@ -117,8 +130,26 @@ def source_of(options: argparse.Namespace, paths: list[str]) -> Source:
         separator=options.separator,
         comment=options.comments,
         max_inflated=options.max_inflated,
+        encoding=options.encoding,
         memory=getattr(options, "memory", None),
     )
+
+
+def _recognised(path: str, options: argparse.Namespace) -> str | None:
+    """Return the format of a file by its name and beginning; None of a pipe."""
+    from pathlib import Path
+
+    from maxmargin.io.pieces import text_chunks
+    from maxmargin.io.recognise import LOOKED_AT, recognise
+
+    if path == "-" or not Path(path).is_file():
+        return None
+    begin = b""
+    for chunk in text_chunks(path, max_inflated=options.max_inflated, encoding=options.encoding):
+        begin += chunk
+        if len(begin) >= LOOKED_AT:
+            break
+    return recognise(path, begin, options.format_flag)
 
 
 def encoder_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -156,6 +187,7 @@ def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]
         Figures for the summary.
     """
     from maxmargin.cli.cells import check_trained
+    from maxmargin.cli.reading import settle
     from maxmargin.cli.training_data import Learned, read_labelled
     from maxmargin.features.columns import LabelCodes
     from maxmargin.features.encode import FeatureEncoder
@@ -171,6 +203,7 @@ def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]
         given = source_of(options, [options.train])
         made = encoder_options(options) | {"on_error": options.on_error}
         made["memory"] = budget // 2 if within else None
+    settle(options)
     corpus, summary = temporary_corpus(given, spill=options.spill, **made)
     if summary is not None and not options.quiet:
         note_skipped(summary)

@@ -1,8 +1,9 @@
 """``maxmargin train``: from a file of tagged sequences to a model file.
 
 This file has the order of the steps; what each does is in the files beside it: the arguments
-(`train_arguments`, `training_options`), the data (`training_data`), the trainings (`train_steps`),
-the summary (`train_summary`) and the model file (`saving`).
+(`train_arguments`, `training_options`), the data (`training_data`), the search among models
+(`model_search`, `grid`), the trainings (`train_steps`), the summary (`train_summary`) and the model
+file (`saving`).
 """
 
 from __future__ import annotations
@@ -12,26 +13,22 @@ import itertools
 import time
 from typing import Any
 
+from maxmargin.cli.grid import grid_of
+from maxmargin.cli.marginals import temperature_of
+from maxmargin.cli.model_search import find_model
 from maxmargin.cli.peak_memory import peak_rss_mb
-from maxmargin.cli.prior import prior_figures, with_prior
+from maxmargin.cli.prior import prior_figures
 from maxmargin.cli.saving import save_model
 from maxmargin.cli.streaming import is_streamed, learn_streamed
 from maxmargin.cli.train_arguments import check_options, configure
-from maxmargin.cli.train_steps import (
-    cross_validate_grid,
-    refit_selected,
-    search_size,
-    train_grid,
-)
+from maxmargin.cli.train_steps import refit_selected
 from maxmargin.cli.train_summary import (
     model_figures,
     print_summary,
-    score_of,
     sparse_figures,
     validation_figures,
 )
-from maxmargin.cli.training_data import learn_features, read_training
-from maxmargin.cli.training_options import fit_options_of, grid_of
+from maxmargin.cli.training_data import Learned, learn_features, read_training
 
 __all__ = ["configure", "run"]
 
@@ -61,36 +58,33 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     from maxmargin.solvers.ending import INTERRUPTED, was_interrupted
     from maxmargin.solvers.interrupts import HeldInterrupt
 
-    Cs = grid_of(options)
+    grid = grid_of(options)
     streamed: dict[str, Any] = {}
     if is_streamed(options):
-        learned, streamed = learn_streamed(options)
-        clock.append(time.perf_counter())
+
+        def learn(own: argparse.Namespace) -> Learned:
+            learned, figures = learn_streamed(own)
+            streamed.update(figures)
+            return learned
+
     else:
         read = read_training(options)
-        clock.append(time.perf_counter())
-        learned = learn_features(*read, options)
-    chain, train = learned.chain, learned.train
-    clock.append(time.perf_counter())
 
-    fit_options = with_prior(fit_options_of(options), chain)
-    table: list[dict[str, Any]] = []
-    if options.cv is not None:
-        table = cross_validate_grid(learned, Cs, fit_options, options)
-        Cs = [max(table, key=lambda row: row["score"])["C"]]
-        if options.model is None:
-            return 0, {"cv": table, "C": Cs[0], "n_sequences": train.batch.n_sequences}
-    if options.nonzeros is not None:
-        outcomes = [search_size(learned, fit_options, options)]
-    else:
-        outcomes = train_grid(learned, Cs, fit_options, options)
-    best = outcomes[0]
-    if learned.valid is not None:
-        best = max(outcomes, key=score_of)
+        def learn(own: argparse.Namespace) -> Learned:
+            return learn_features(*read, own)
+
+    clock.append(time.perf_counter())
+    found = find_model(learn, grid, options)
+    options, learned, best = found.options, found.learned, found.best
+    chain, train = learned.chain, learned.train
+    if best is None:
+        chosen = {"cv": found.folds, "C": found.C, "n_sequences": train.batch.n_sequences}
+        return 0, chosen | {name: getattr(options, name) for name in grid.others}
     sparse = sparse_figures(best, options)
+    sparse["interrupted"] = sparse["interrupted"] or found.interrupted
     if options.debias is not None and not sparse["interrupted"]:
         sparse["selected"] = {"n_nonzero": sparse["n_nonzero"], "gap": best.certificate.gap}
-        best = refit_selected(learned, best, fit_options, options)
+        best = refit_selected(learned, best, found.fit_options, options)
         sparse["debiased"] = True
     clock.append(time.perf_counter())
 
@@ -99,17 +93,17 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     interrupted = summary.pop("interrupted")
     if interrupted and not was_interrupted(summary["stop_reason"]):  # the search was, or the grid
         summary["stop_reason"] = f"{INTERRUPTED}; {summary['stop_reason']}"
-    summary["seconds_read"], summary["seconds_features"], summary["seconds_train"] = (
-        b - a for a, b in itertools.pairwise(clock)
-    )
-    if table:
-        summary["cv"] = table
+    summary["seconds_read"], rest = (b - a for a, b in itertools.pairwise(clock))
+    summary["seconds_features"] = found.seconds_features
+    summary["seconds_train"] = rest - found.seconds_features
+    summary |= {name: getattr(options, name) for name in grid.others}
+    if found.folds:
+        summary["cv"] = found.folds
     if learned.valid is not None:
         summary.update(validation_figures(best))
-    if len(outcomes) > 1:
-        summary["grid"] = [
-            {"C": o.C, "gap": o.certificate.gap, "score": score_of(o)} for o in outcomes
-        ]
+        summary["temperature"] = temperature_of(learned, best.weights, options.threads)
+    if found.grid:
+        summary["grid"] = found.grid
     with HeldInterrupt():  # Ctrl-C waits until the trained model is written
         save_model(chain, best.weights, best.certificate, summary, options)
     summary["seconds_write"] = time.perf_counter() - clock[-1]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from maxmargin.cli.grid import add_grid
+from maxmargin.cli.kernel import add_kernel, check_kernel
 from maxmargin.cli.options import add_reading, add_threads, at_least, number
+from maxmargin.cli.start import add_start, check_start
 from maxmargin.cli.streaming import add_streaming, check_streaming
 from maxmargin.cli.targets import check_targets
 from maxmargin.cli.tasks.registry import CHAIN, TASKS
@@ -14,6 +17,7 @@ from maxmargin.cli.training_options import (
     add_regularizer,
     add_saving,
     add_solving,
+    add_talking,
     regularizer_of,
     solver_of,
 )
@@ -26,7 +30,9 @@ examples:
   maxmargin train train.tsv -m pos.mm --template pos
   maxmargin train train.tsv.gz -m ner.mm --template ner -C 0.3 --valid dev.tsv.gz
   maxmargin train train.tsv -m m.mm --template my_template.txt --grid C=0.01,0.1,1 --cv 5
-  maxmargin train items.txt --format crfsuite -m m.mm
+  maxmargin train train.tsv -m m.mm --valid dev.tsv --grid auto --grid template=pos,ner
+  maxmargin train items.crfsuite -m m.mm
+  maxmargin train more.tsv -m new.mm --start old.mm
   maxmargin train train.tsv -m small.mm --nonzeros 5000 --debias
   maxmargin train target.tsv -m adapted.mm --prior source.mm
   maxmargin train large.tsv.gz -m m.mm --template pos --memory 500M
@@ -89,8 +95,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "weight for every label (default), or just the weights",
     )
     add_prior(group)
+    add_kernel(parser.add_argument_group("kernels"))
     add_solving(group)
     add_saving(group)
+    add_start(group)
     add_streaming(parser)
     add_threads(parser)
     add_transduction(parser)
@@ -101,16 +109,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="score the model on this file pass by pass (F1 of chunks, or accuracy) and keep the "
         "best",
     )
-    group.add_argument(
-        "--grid",
-        metavar="C=A,B,...",
-        help="train for each C, each from where the last one ended; keep the one that is best on "
-        "--valid or by --cv",
-    )
+    add_grid(group)
     group.add_argument(
         "--cv", type=at_least(2), default=None, metavar="K", help="cross-validate with K folds"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    add_talking(parser)
 
 
 def check_options(options: argparse.Namespace) -> None:
@@ -119,7 +122,7 @@ def check_options(options: argparse.Namespace) -> None:
     if options.model is None and options.cv is None:
         raise ValueError("-m MODEL is missing: where shall the model be written?")
     if options.grid is not None and options.valid is None and options.cv is None:
-        raise ValueError("--grid needs --valid FILE or --cv K to tell which C is best")
+        raise ValueError("--grid needs --valid FILE or --cv K to tell which model is best")
     if options.resume and options.checkpoint is None:
         raise ValueError("--resume needs --checkpoint FILE")
     if options.checkpoint is not None and (options.grid is not None or options.cv is not None):
@@ -137,9 +140,11 @@ def check_options(options: argparse.Namespace) -> None:
     if options.prior is not None and others:
         other = others[0].replace("_", "-")
         raise ValueError(f"--prior is a regulariser of its own; it does not go with --{other}")
+    check_kernel(options)
+    check_start(options)
     check_targets(
         [(options.model, "model"), (options.checkpoint, "checkpoint")],
-        [options.train, options.valid, options.prior],
+        [options.train, options.valid, options.prior, options.start],
     )
     check_streaming(options)
     from maxmargin.regularizers import ElasticNet, make_regularizer

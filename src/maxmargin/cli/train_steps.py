@@ -15,6 +15,7 @@ from maxmargin.cli.progress import Progress
 from maxmargin.cli.train_summary import score_in_words
 
 if TYPE_CHECKING:
+    from maxmargin.cli.grid import Grid
     from maxmargin.cli.training_data import Learned
     from maxmargin.selection import FitOptions, Outcome
 
@@ -22,20 +23,26 @@ __all__ = ["cross_validate_grid", "refit_selected", "search_size", "train_grid"]
 
 
 def train_grid(
-    learned: Learned, Cs: list[float], fit_options: FitOptions, options: argparse.Namespace
+    learned: Learned,
+    grid: Grid,
+    fit_options: FitOptions,
+    options: argparse.Namespace,
+    label: str = "",
 ) -> list[Outcome]:
-    """Train with each C.
+    """Train with each C, or search one.
 
     Parameters
     ----------
     learned : Learned
         The chain and its data.
-    Cs : list of float
-        One C, or those of ``--grid``.
+    grid : Grid
+        One C, those of ``--grid``, or where to begin.
     fit_options : FitOptions
         How to train.
     options : argparse.Namespace
         The arguments of the command.
+    label : str
+        What lines begin with: the other settings.
 
     Returns
     -------
@@ -44,12 +51,15 @@ def train_grid(
     """
     from maxmargin.selection import fit_grid
 
+    several = len(grid.Cs) > 1 or grid.auto or label
+
     lines: list[Progress] = []
 
     def callbacks(C: float) -> list[Any]:
         if options.quiet:
             return []
-        lines.append(Progress(options.gap, f"C={C:g}: " if len(Cs) > 1 else ""))
+        begin = f"{label}C={C:.4g}: " if several else ""
+        lines.append(Progress(options.gap, begin, verbose=options.verbose))
         return [lines[-1]]
 
     def show_score(score: dict[str, Any]) -> None:
@@ -59,9 +69,9 @@ def train_grid(
     def end_line(outcome: Outcome) -> None:
         if lines:
             lines[-1].close()
-        if len(Cs) > 1 and not options.quiet:
+        if several and not options.quiet:
             gap = f"gap {100 * outcome.certificate.gap:.2g} %"
-            note(f"C={outcome.C:g}: {gap}, {score_in_words(outcome)}")
+            note(f"{label}C={outcome.C:.4g}: {gap}, {score_in_words(outcome)}")
 
     def show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
         if lines:
@@ -73,8 +83,9 @@ def train_grid(
         return fit_grid(
             learned.chain,
             learned.train,
-            Cs,
+            grid.Cs,
             fit_options,
+            auto=grid.auto,
             valid=learned.valid,
             sample_weight=learned.weights,
             callbacks=callbacks,
@@ -93,7 +104,8 @@ def search_size(
 
     def callbacks(ratio: float) -> list[Any]:
         if not options.quiet:
-            lines.append(Progress(options.gap, f"l1_ratio={ratio:.4g}: "))
+            label = f"l1_ratio={ratio:.4g}: "
+            lines.append(Progress(options.gap, label, verbose=options.verbose))
         return lines[-1:]
 
     def show_size(ratio: float, count: int) -> None:
@@ -120,7 +132,9 @@ def refit_selected(
     """Train once more on what a sparse model selected, as ``--debias`` says."""
     from maxmargin.selection import debias
 
-    lines = [] if options.quiet else [Progress(options.gap, "debias: ")]
+    lines = [Progress(options.gap, "debias: ", verbose=options.verbose)]
+    if options.quiet:
+        lines = []
     outcome = debias(
         learned.chain,
         learned.train,
@@ -137,13 +151,17 @@ def refit_selected(
 
 
 def cross_validate_grid(
-    learned: Learned, Cs: list[float], fit_options: FitOptions, options: argparse.Namespace
+    learned: Learned,
+    grid: Grid,
+    fit_options: FitOptions,
+    options: argparse.Namespace,
+    label: str = "",
 ) -> list[dict[str, Any]]:
     """Score each C by ``--cv`` folds, print the scores and return them.
 
     Parameters
     ----------
-    learned, Cs, fit_options, options
+    learned, grid, fit_options, options, label
         As for `train_grid`.
 
     Returns
@@ -155,14 +173,16 @@ def cross_validate_grid(
 
     def show_fold(fold: int, outcome: Outcome) -> None:
         if not options.quiet:
-            note(f"fold {fold + 1} of {options.cv}, C={outcome.C:g}: {score_in_words(outcome)}")
+            which = f"fold {fold + 1} of {options.cv}, {label}C={outcome.C:.4g}"
+            note(f"{which}: {score_in_words(outcome)}")
 
     table = cross_validate(
         learned.chain,
         learned.train,
-        Cs,
+        grid.Cs,
         options.cv,
         fit_options,
+        auto=grid.auto,
         sample_weight=learned.weights,
         on_outcome=show_fold,
     )
@@ -170,5 +190,5 @@ def cross_validate_grid(
         for row in table:
             accuracy = f"{100 * row['token_accuracy']:.2f} ± {100 * row['token_accuracy_std']:.2f}"
             f1 = f", F1 {100 * row['f1']:.2f} ± {100 * row['f1_std']:.2f}" if "f1" in row else ""
-            say(f"C={row['C']:g}: accuracy {accuracy} %{f1}")
+            say(f"{label}C={row['C']:.4g}: accuracy {accuracy} %{f1}")
     return table

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import say
+from maxmargin.cli.kernel import learned_figures
 from maxmargin.cli.prior import in_words
 
 if TYPE_CHECKING:
@@ -38,11 +39,9 @@ def sparse_figures(best: Outcome, options: argparse.Namespace) -> dict[str, Any]
         The l1_ratio, the number of weights, whether Ctrl-C ended the training or the search, and
         the trainings of the search.
     """
-    import numpy as np
-
     summary = {
         "l1_ratio": getattr(best, "l1_ratio", options.l1_ratio),
-        "n_nonzero": int(np.count_nonzero(best.weights)),
+        "n_nonzero": learned_figures(best.weights, 0)["n_nonzero"],
         "debiased": False,
         "interrupted": getattr(best, "interrupted", False)
         or best.result.interrupted,
@@ -74,8 +73,6 @@ def model_figures(
     dict
         As ``--json`` prints them.
     """
-    import numpy as np
-
     result, L = best.result, chain.n_labels
     history = result.history
     return {
@@ -83,8 +80,7 @@ def model_figures(
         "n_tokens": train.batch.n_tokens,
         "n_labels": L,
         "n_features": chain.layout.n_token_features,
-        "n_weights": chain.n_features,
-        "n_nonzero": int(np.count_nonzero(best.weights)),
+        **learned_figures(best.weights, chain.n_features or 0),
         "solver": options.solver,
         "C": best.C,
         "passes": result.n_passes,
@@ -123,14 +119,10 @@ def score_in_words(outcome: Outcome) -> str:
 
 
 def print_summary(summary: dict[str, Any], best: Outcome, options: argparse.Namespace) -> None:
-    """Print the summary in a few lines: data, certificate, scores, times and the file."""
+    """Print the summary in a few lines: certificate, scores, times and the file."""
     from maxmargin.solvers.ending import certificate_line
 
     seconds = {name: summary[f"seconds_{name}"] for name in ("read", "features", "train", "write")}
-    say(
-        f"{summary['n_sequences']} sequences, {summary['n_tokens']} tokens, "
-        f"{summary['n_labels']} labels, {summary['n_features']} features"
-    )
     say(
         certificate_line(
             best.certificate, summary["passes"], summary["stop_reason"], options.gap
@@ -138,6 +130,11 @@ def print_summary(summary: dict[str, Any], best: Outcome, options: argparse.Name
     )
     if "prior" in summary:
         say(f"{options.prior}: {in_words(summary['prior'])}")
+    if "kernel" in summary:
+        say(
+            f"kernel {summary['kernel']} (gamma {summary['gamma']:.4g}): {summary['n_support']} "
+            "support tokens"
+        )
     if summary["l1_ratio"] > 0 or "search" in summary:
         again = ""
         if summary["debiased"]:

@@ -6,8 +6,10 @@ import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.cli.cells import check_trained
+from maxmargin.cli.kernel import kernel_options
 from maxmargin.cli.options import make_encoder, read_data
 from maxmargin.cli.prior import encoder_like, read_prior
+from maxmargin.cli.start import start_encoder
 
 if TYPE_CHECKING:
     from maxmargin.features.columns import LabelCodes
@@ -84,9 +86,14 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
         hash_bits=options.hash_bits,
         threads=options.threads,
     )
-    if prior is not None and options.template is None and isinstance(data, ColumnTable):
-        encoder = encoder_like(prior.chain.encoder, encoder, options.prior)
-    chain = Chain(allowed=options.allowed, encoder=encoder, prior=prior)
+    if options.template is None and isinstance(data, ColumnTable):
+        earlier = start_encoder(options) if prior is None else prior.chain.encoder
+        if earlier is not None:
+            path = getattr(options, "prior", None) or options.start
+            encoder = encoder_like(earlier, encoder, path)
+    chain = Chain(
+        allowed=options.allowed, encoder=encoder, prior=prior, **kernel_options(options)
+    )
     batch, codes = chain.learn(data, labels, getattr(options, "dtype", "float32"))
     if batch.indices is not None and len(batch.indices) == 0:
         raise ValueError(

@@ -18,8 +18,8 @@ __all__ = [
     "add_regularizer",
     "add_saving",
     "add_solving",
+    "add_talking",
     "fit_options_of",
-    "grid_of",
     "regularizer_of",
     "solver_of",
 ]
@@ -160,21 +160,18 @@ def add_saving(group: Any) -> None:
     )
 
 
-def grid_of(options: argparse.Namespace) -> list[float]:
-    """Return the Cs of ``--grid`` in ascending order; without it, the one C."""
-    if options.grid is None:
-        return [options.C]
-    name, _, values = options.grid.partition("=")
-    try:
-        if name != "C":
-            raise ValueError
-        Cs = sorted({number(0, open_low=True)(text) for text in values.split(",")})
-    except (ValueError, argparse.ArgumentTypeError):
-        raise ValueError(
-            f"--grid: found {options.grid!r}; expected C= and numbers above 0 between commas, such "
-            "as C=0.01,0.1,1"
-        ) from None
-    return Cs
+def add_talking(parser: argparse.ArgumentParser) -> None:
+    """Add the options for how much a training tells."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    group.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="a line for each pass on standard error, with the dual and the number of planes "
+        "(default: a line for each round, on a terminal one that is kept up to date)",
+    )
 
 
 def solver_of(options: argparse.Namespace) -> Solver:

@@ -29,7 +29,7 @@ from maxmargin.solvers.machine import Machine
 if TYPE_CHECKING:
     from maxmargin._native import Problem
 
-__all__ = ["compare"]
+__all__ = ["compare_problem"]
 
 #: A reference run goes this much closer to the optimum than the runs that are compared with it.
 TIGHTER = 0.1
@@ -38,7 +38,7 @@ TIGHTER = 0.1
 FAILURES = (NotCompatibleError, ArithmeticError, MemoryError)
 
 
-def compare(
+def compare_problem(
     problem: Problem,
     solvers: Iterable[str | Solver] | Mapping[str, str | Solver],
     *,
@@ -55,7 +55,7 @@ def compare(
     primal: bool = True,
     until: Mapping[str, float] | None = None,
 ) -> Comparison:
-    """Run solvers on one problem and record where each is after each pass.
+    """Run solvers on one native problem; see `maxmargin.compare`.
 
     A run that fails because its solver does not go with the problem or the regulariser, because it
     diverges or for want of memory is reported as failed; the others go on. Ctrl-C ends the run
@@ -108,15 +108,6 @@ def compare(
     ValueError, TypeError
         If an argument is out of range, there is no such solver, or solvers are given that do not
         solve the same problem.
-
-    Examples
-    --------
-    >>> from maxmargin import Chain, compare
-    >>> X = [[["a"], ["b"]], [["b"], ["a"]]]
-    >>> problem = Chain().prepare_problem(X, [["A", "B"], ["B", "A"]]).problem
-    >>> found = compare(problem, ["sdm", "subgradient"], C=1.0, max_passes=20)
-    >>> found.labels
-    ['sdm', 'subgradient']
     """
     chosen = labelled(solvers)
     formulation = common_formulation(chosen)

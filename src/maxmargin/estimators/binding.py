@@ -10,18 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from maxmargin import _native
-from maxmargin.errors import NotCompatibleError
-from maxmargin.regularizers import GaussianPrior, Regularizer
+from maxmargin.errors import NotCompatibleError, StructureError
+from maxmargin.regularizers import (
+    L2,
+    GaussianPrior,
+    Nonnegative,
+    Regularizer,
+    make_regularizer,
+)
 from maxmargin.structures.adapter import PythonProblem, paired_examples
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain import Chain
-from maxmargin.structures.duck import structure_name
+from maxmargin.structures.duck import structure_name, users_object
 from maxmargin.structures.native import NativeStructure, PreparedProblem
 from maxmargin.structures.transformed import Transformed
 from maxmargin.structures.weight_layout import StructureLayout
 
-__all__ = ["BoundProblem", "bind"]
+__all__ = ["BoundProblem", "bind", "with_signs"]
 
 
 class BoundProblem(NamedTuple):
@@ -43,6 +51,49 @@ class BoundProblem(NamedTuple):
     dtype: str
     regularizer: Regularizer
     own_weights: Callable[[Any], Any]
+
+
+def with_signs(regularizer: Any, structure: Structure) -> Any:
+    """Return the regulariser for a structure that says which weights must not be negative.
+
+    Parameters
+    ----------
+    regularizer : Regularizer, str or None
+        As the user gave it.
+    structure : Structure
+        Prepared.
+
+    Returns
+    -------
+    Regularizer, str or None
+        `Nonnegative` for these weights, in the place of `L2`.
+
+    Raises
+    ------
+    NotCompatibleError
+        If another regulariser was given, which does not see to that.
+    """
+    said: Any = getattr(users_object(structure), "nonnegative", None)
+    if said is None or said is False:
+        return regularizer
+    given = make_regularizer(regularizer)
+    if isinstance(given, Nonnegative) and given.where is None:
+        return given
+    if isinstance(given, L2):
+        if said is True:
+            return Nonnegative()
+        where = np.asarray(said)
+        if where.dtype.kind not in "biu" or (where.size and where.min() < 0):
+            raise StructureError(
+                f"nonnegative of {structure_name(structure)} is {said!r}; expected True, indices "
+                "from 0 on, or a mask",
+                method="nonnegative",
+            )
+        return Nonnegative(where)
+    raise NotCompatibleError(
+        f"{structure_name(structure)} says that some of its weights must not be negative, which "
+        f"goes with L2 and with Nonnegative(), not with {given}"
+    )
 
 
 def bind(

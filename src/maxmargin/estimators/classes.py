@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,12 +14,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from maxmargin.estimators.accuracy import AUTO, Accuracy, automatic
+from maxmargin.estimators.class_weights import class_factors
 from maxmargin.estimators.native import NativeEstimator
 from maxmargin.estimators.online_matrix import OnlineClassifierMixin
 from maxmargin.features.bag_of_words import BagOfWords
 from maxmargin.features.example_matrix import bias_value
-from maxmargin.printable import quoted
-from maxmargin.structures.adapter import real_number
 from maxmargin.structures.class_labels import class_array, encode_classes, example_weights
 from maxmargin.structures.multiclass import Multiclass
 
@@ -164,7 +163,7 @@ callbacks, checkpoint, resume
 
     # --- training ---
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
         """Train.
 
         Parameters
@@ -175,6 +174,8 @@ callbacks, checkpoint, resume
             Their classes: any hashable labels, of at least two classes.
         sample_weight : array of shape (n_examples,), optional
             A factor of C for each example, finite and not negative.
+        eval_set : tuple (X, y), optional
+            Other data: the model of the pass with the best ``score`` on them is kept.
 
         Returns
         -------
@@ -198,9 +199,7 @@ callbacks, checkpoint, resume
             )
         labels = _checked_labels(y)
         weights = self._weights(labels, sample_weight, len(labels))
-        self._fit_and_note(X, labels, sample_weight=weights)
-        self._after_load()
-        return self
+        return self._fit_checked(X, labels, sample_weight=weights, eval_set=eval_set)
 
     def _labels_of(self, y: Any) -> Any:
         return _checked_labels(y)
@@ -213,38 +212,8 @@ callbacks, checkpoint, resume
         if self.class_weight is None:
             return weights
         codes, classes = encode_classes(y, self.labels)
-        factors = self._class_weights(codes, classes, weights)
+        factors = class_factors(self.class_weight, codes, classes, weights)
         return factors[codes] if weights is None else weights * factors[codes]
-
-    def _class_weights(
-        self, codes: NDArray[np.int32], classes: list[Any], weights: Any
-    ) -> NDArray[np.float64]:
-        given = self.class_weight
-        if isinstance(given, str) and given == "balanced":
-            counts = np.bincount(codes, weights, len(classes))
-            factors = np.ones(len(classes))
-            present = counts > 0
-            factors[present] = counts.sum() / (np.count_nonzero(present) * counts[present])
-            return factors
-        if not isinstance(given, Mapping):
-            raise ValueError(
-                f'class_weight is {quoted(given)}; expected a dict, "balanced" or None'
-            )
-        place = {label: k for k, label in enumerate(classes)}
-        factors = np.ones(len(classes))
-        for label, value in given.items():
-            number = real_number(value)
-            if label not in place:
-                raise ValueError(
-                    f"class_weight has a weight of {quoted(label)}, which is no class of y"
-                )
-            if number is None or not 0 <= number <= 1e12:
-                raise ValueError(
-                    f"class_weight of {quoted(label)} is {value!r}; expected a number from 0 to "
-                    "1e12"
-                )
-            factors[place[label]] = number
-        return factors
 
     def _accuracy(self, X: Any, Y: Any) -> Accuracy:
         try:

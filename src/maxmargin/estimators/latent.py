@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.checks import check_number, check_whole
 from maxmargin.errors import NotCompatibleError
 from maxmargin.estimators.binding import bind
 from maxmargin.estimators.callbacks import FitTasks, with_callbacks
+from maxmargin.estimators.empty import object_array
 from maxmargin.estimators.structural import StructuralEstimator, own_copy, sum_weight
 from maxmargin.estimators.threads import threads_of
 from maxmargin.regularizers import GaussianPrior, make_regularizer
@@ -22,6 +24,7 @@ from maxmargin.solvers.cccp import CCCPResult
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.driver import model_weights, require_learned
 from maxmargin.solvers.history import History, PassRecord
+from maxmargin.solvers.interrupts import HeldInterrupt
 from maxmargin.solvers.latent import train_latent
 from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.outer import OuterHistory
@@ -36,7 +39,7 @@ __all__ = ["LatentEstimator", "LatentStructuralSVM"]
 class LatentEstimator(StructuralEstimator):
     """What the estimators with latent parts share: several starts, the procedure, the model.
 
-    A subclass says in ``_new_latent`` what is trained and in ``_training`` how one start of it is
+    A subclass says in ``_new_latent`` what is trained and in ``_one_start`` how one start of it is
     prepared; see `LatentStructuralSVM` for parameters and attributes.
     """
 
@@ -55,7 +58,7 @@ class LatentEstimator(StructuralEstimator):
         """Return what is trained, which nobody else holds."""
 
     @abstractmethod
-    def _training(
+    def _one_start(
         self, latent: Any, X: Any, Y: Any, rng: np.random.Generator, first: bool, **more: Any
     ) -> LatentTraining:
         """Return what one start of it works on; of several, whether it is the first."""
@@ -65,7 +68,13 @@ class LatentEstimator(StructuralEstimator):
         """Return the structure whose weights are trained."""
 
     @with_callbacks
-    def _fit_latent(self, X: Any, Y: Any, **fit_params: Any) -> None:
+    def _fit_latent(self, X: Any, Y: Any, *, eval_set: Any = None, **fit_params: Any) -> None:
+        """Train and keep the model; after Ctrl-C too, which is raised when all of it is there."""
+        if eval_set is not None:
+            raise NotCompatibleError(
+                "eval_set chooses among the passes of one convex problem, and with latent parts "
+                "there are several; use no eval_set"
+            )
         solver = make_solver(self.solver)
         if not solver.linear_terms or (solver.slack, solver.rescale) != ("linear", "margin"):
             able = " or ".join(repr(name) for name, kind in SOLVERS.items() if kind.linear_terms)
@@ -86,10 +95,11 @@ class LatentEstimator(StructuralEstimator):
         tasks: FitTasks | None = None
         best: tuple[CCCPResult, Any] | None = None
         objectives: list[float] = []
+        stopped = False
         for k in range(n_starts):
             latent = self._new_latent()
             rng = np.random.default_rng([seed, k])
-            training = self._training(latent, X, Y, rng, k == 0, **fit_params)
+            training = self._one_start(latent, X, Y, rng, k == 0, **fit_params)
             structure = self._trained_structure(latent)
             _, dtype, regularizer, _ = bind(
                 given,
@@ -124,18 +134,23 @@ class LatentEstimator(StructuralEstimator):
             objectives.append(result.objective)
             if best is None or result.objective < best[0].objective:
                 best = result, latent
-            if result.interrupted:
+            stopped = result.interrupted
+            if stopped:
                 break
         assert best is not None
         assert tasks is not None
         result, latent = best
         require_learned(result)
-        self._keep(latent, result, problem)
-        self.objective_ = result.objective
-        self.outer_history_ = result.outer
-        self.start_objectives_ = objectives
-        self.__dict__.pop("_warm", None)
+        with HeldInterrupt() as held:
+            self._keep(latent, result, problem)
+            self._after_fit()
+            self.objective_ = result.objective
+            self.outer_history_ = result.outer
+            self.start_objectives_ = objectives
+            self.__dict__.pop("_warm", None)
         tasks.end_fit()
+        if stopped or held.came:
+            raise KeyboardInterrupt
 
 
 class LatentStructuralSVM(LatentEstimator):
@@ -232,7 +247,7 @@ class LatentStructuralSVM(LatentEstimator):
     >>> y = ["out", "out", "in", "in", "out", "out"]
     >>> structure = Latent(Multiclass(), states={"out": 2})
     >>> model = LatentStructuralSVM(structure, C=10.0, random_state=0).fit(X, y)
-    >>> model.predict(X) == y
+    >>> list(model.predict(X)) == y
     True
     >>> states = [state for _, state in model.predict_latent(X)]
     >>> states[0] == states[1] != states[4] == states[5]
@@ -298,7 +313,7 @@ class LatentStructuralSVM(LatentEstimator):
         own = own_copy(self.structure)
         return own if isinstance(own, Latent) else Latent(own)
 
-    def _training(
+    def _one_start(
         self, latent: Latent, X: Any, Y: Any, rng: np.random.Generator, first: bool, **more: Any
     ) -> LatentTraining:
         start = self.start
@@ -346,7 +361,7 @@ class LatentStructuralSVM(LatentEstimator):
         self._fit_latent(X, Y, sample_weight=sample_weight)
         return self
 
-    def predict(self, X: Any) -> list[Any]:
+    def predict(self, X: Any) -> NDArray[np.object_]:
         """Return the visible part of the best output of every input.
 
         Parameters
@@ -356,10 +371,10 @@ class LatentStructuralSVM(LatentEstimator):
 
         Returns
         -------
-        list
+        array of objects, of shape (n_examples,)
             One y for each.
         """
-        return self.structure_.predict(X, self.weights_, self._threads())  # type: ignore[no-any-return]
+        return object_array(self.structure_.predict(X, self.weights_, self._threads()))
 
     def predict_latent(self, X: Any, Y: Any = None) -> list[Any]:
         """Return the best complete output of every input.

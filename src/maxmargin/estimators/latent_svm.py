@@ -127,7 +127,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
     def _new_latent(self) -> LatentRows:
         return LatentRows(bias_value(self.fit_intercept, self.intercept_scaling))
 
-    def _training(
+    def _one_start(
         self, latent: LatentRows, X: Any, Y: Any, rng: np.random.Generator, first: bool, **more: Any
     ) -> LatentTraining:
         start = self.start if first else "random"
@@ -139,7 +139,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
     def _fit(self, X: Any, Y: Any, **fit_params: Any) -> None:
         self._fit_latent(X, Y, **fit_params)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
         """Train.
 
         Parameters
@@ -150,6 +150,8 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
             Labels of two classes.
         sample_weight : array of shape (n_examples,), optional
             A factor of C for each example, finite and not negative.
+        eval_set : None
+            Not done with latent parts.
 
         Returns
         -------
@@ -162,7 +164,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
             If an example has no rows, a number is not finite, or y has not two classes; the message
             names the example.
         """
-        return super().fit(X, y, sample_weight=sample_weight)
+        return super().fit(X, y, sample_weight, eval_set=eval_set)
 
     @property
     def classes_(self) -> NDArray[Any]:

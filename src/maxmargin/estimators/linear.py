@@ -236,7 +236,15 @@ random_state, callbacks, checkpoint, resume
     def _new_structure(self) -> Any:
         return Binary(bias=self._bias)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, margins: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        margins: Any = None,
+        eval_set: Any = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -249,6 +257,8 @@ random_state, callbacks, checkpoint, resume
             A factor of C for each example, finite and not negative: what its errors cost.
         margins : array of shape (n_examples,), optional
             By how much the score of each example shall be on its side of 0; 1 where not given.
+        eval_set : tuple (X, y), optional
+            Other data: the model of the pass with the best ``score`` on them is kept.
 
         Returns
         -------
@@ -274,9 +284,9 @@ random_state, callbacks, checkpoint, resume
                 self.class_weight, classes=classes, y=labels, sample_weight=weights
             )
             weights = factors[codes] if weights is None else weights * factors[codes]
-        self._fit_and_note(X, labels, sample_weight=weights, margins=margins)
-        self._after_load()
-        return self
+        return self._fit_checked(
+            X, labels, sample_weight=weights, margins=margins, eval_set=eval_set
+        )
 
     def _labels_of(self, y: Any) -> Any:
         labels = column_or_1d(y, warn=True)
@@ -469,7 +479,7 @@ random_state, callbacks, checkpoint, resume
             raise ValueError(f"epsilon is {self.epsilon!r}; expected a number from 0 to 1e11")
         return Regression(epsilon, bias=self._bias)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
         """Train.
 
         Parameters
@@ -480,6 +490,8 @@ random_state, callbacks, checkpoint, resume
             Their numbers.
         sample_weight : array of shape (n_examples,), optional
             A factor of C for each example, finite and not negative.
+        eval_set : tuple (X, y), optional
+            Other data: the model of the pass with the best ``score`` on them is kept.
 
         Returns
         -------
@@ -499,9 +511,7 @@ random_state, callbacks, checkpoint, resume
             self, X, y, accept_sparse="csr", dtype=list(_TYPES), order="C", y_numeric=True
         )
         weights = self._weight_of(sample_weight, X)
-        self._fit_and_note(X, targets, sample_weight=weights)
-        self._after_load()
-        return self
+        return self._fit_checked(X, targets, sample_weight=weights, eval_set=eval_set)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the number of every input.

@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.empty import predicted
 from maxmargin.estimators.structural import StructuralEstimator
-from maxmargin.io.objective import NotStored
-from maxmargin.solvers.history import History
+from maxmargin.estimators.trained_meta import require_stored, set_model, training_figures
+from maxmargin.io.training_meta import NOT_KEPT
 
 __all__ = ["NativeEstimator"]
 
@@ -38,7 +39,7 @@ class NativeEstimator(StructuralEstimator):
     file_meta_: dict[str, Any]
     _trained: dict[str, Any]
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
         """Train.
 
         Parameters
@@ -49,6 +50,8 @@ class NativeEstimator(StructuralEstimator):
             Their true outputs.
         sample_weight : array of shape (n_examples,), optional
             A factor of C for each example, finite and not negative.
+        eval_set : tuple (X, y), optional
+            Other data: the model of the pass with the best ``score`` on them is kept.
 
         Returns
         -------
@@ -62,31 +65,27 @@ class NativeEstimator(StructuralEstimator):
         MemoryError
             If the weights need more memory than there is.
         """
-        return self._fit_and_note(X, y, sample_weight=sample_weight)
+        return self._fit_checked(X, y, sample_weight=sample_weight, eval_set=eval_set)
 
-    def _fit_and_note(self, X: Any, y: Any, **fit_params: Any) -> Self:
-        """Train, and remember with which parameters, which may be set to others later."""
+    def _fit_checked(self, X: Any, y: Any, **fit_params: Any) -> Self:
+        """Train, unless a parameter came from a file that could not hold it."""
         name = type(self).__name__
         if y is None:
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
-        trained = self.get_params(deep=False)
-        for param, value in trained.items():
-            if isinstance(value, NotStored):
-                raise NotCompatibleError(
-                    f"{param} is not known: the model was loaded from a file, which cannot hold "
-                    f"{value.name[:200]!r}; give it with set_params({param}=...) before fit"
-                )
+        require_stored(self)
         self._fit(X, y, **fit_params)
-        self.__dict__.pop("file_meta_", None)
-        self._trained = trained
         return self
 
     def _learn_more(self, X: Any, y: Any, ids: Any, fit_params: Any) -> Self:
-        trained = self.get_params(deep=False)
         super()._learn_more(X, y, ids, fit_params)
-        self.__dict__.pop("file_meta_", None)
-        self._trained = trained
+        NativeEstimator._after_fit(self)
         return self
+
+    def _after_fit(self) -> None:
+        """Remember with which parameters it was trained, which may be set to others later."""
+        self.__dict__.pop("file_meta_", None)
+        self._trained = self.get_params(deep=False)
+        self._after_load()
 
     def predict(self, X: Any) -> Any:
         """Return the best output of every input.
@@ -98,11 +97,11 @@ class NativeEstimator(StructuralEstimator):
 
         Returns
         -------
-        list
+        array of objects, of shape (n_examples,)
             One output for each.
         """
         threads = self._threads()
-        return self.structure_.predict(X, self.weights_, threads)
+        return predicted(self.structure_, X, self.weights_, threads)
 
     # --- files ---
 
@@ -125,18 +124,9 @@ class NativeEstimator(StructuralEstimator):
             Its size in bytes.
         """
         from maxmargin.io.structure_file import StructureModel, save_structure
-        from maxmargin.io.training_meta import NOT_KEPT, training_meta
 
         check_is_fitted(self, "weights_")
-        settings = {
-            "n_examples": self.n_examples_,
-            "passes": self.n_iter_,
-            "oracle_calls": self.history_[-1].oracle_calls if len(self.history_) else 0,
-            "converged": self.converged_,
-            "stop_reason": self.stop_reason_,
-        }
-        meta = training_meta(self.certificate_, settings, {})
-        meta["reading"] = getattr(self, "file_meta_", {})
+        meta = {**training_figures(self), "reading": getattr(self, "file_meta_", {})}
         params = {k: v for k, v in self._trained.items() if k not in NOT_KEPT}
         model = StructureModel(self.structure_, self.weights_, params, meta)
         return save_structure(path, self.kind, model)
@@ -164,22 +154,12 @@ class NativeEstimator(StructuralEstimator):
             If the file is damaged, of a newer version, or no model file of this kind.
         """
         from maxmargin.io.structure_file import load_structure
-        from maxmargin.io.training_meta import NOT_KEPT, restore_certificate
 
         make: Any = cls  # whose own __init__ has a default for every parameter
         known = make().get_params(deep=False).keys() - set(NOT_KEPT)
         model = load_structure(path, cls.kind, cls.structure_type, known, mmap=mmap)
         loaded: Self = make(**model.params)
-        training = model.meta.get("training", {})
-        certificate = model.meta.get("certificate", {})
-        loaded.structure_ = model.structure
-        loaded.weights_ = model.weights
-        loaded.certificate_ = restore_certificate(certificate)
-        loaded.history_ = History()
-        loaded.converged_ = bool(training.get("converged", False))
-        loaded.stop_reason_ = str(training.get("stop_reason", "unknown"))
-        loaded.n_iter_ = int(training.get("passes", 0))
-        loaded.n_examples_ = int(certificate.get("n_examples", 0))
+        set_model(loaded, model.structure, model)
         loaded._trained = loaded.get_params(deep=False)
         loaded.file_meta_ = dict(model.meta.get("reading", {}))
         loaded._after_load()

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.checks import check_number
+from maxmargin.estimators.empty import object_array
 from maxmargin.estimators.native import NativeEstimator
 from maxmargin.estimators.prior_mean import PriorMean
 from maxmargin.printable import printable, quoted
@@ -156,7 +158,7 @@ verbose, random_state, callbacks, checkpoint, resume
         mean = structure.native_weights(scale * structure.log_probabilities())
         return PriorMean(make_regularizer(self.regularizer), mean)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Parser:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Parser:
         """Train.
 
         Parameters
@@ -169,6 +171,8 @@ verbose, random_state, callbacks, checkpoint, resume
             one of the same label is merged with it.
         sample_weight : array of shape (n_sentences,), optional
             A factor of C for each sentence, finite and not negative.
+        eval_set : tuple (X, y), optional
+            Other sentences: the model of the pass with the best F₁ on them is kept.
 
         Returns
         -------
@@ -181,8 +185,7 @@ verbose, random_state, callbacks, checkpoint, resume
             If something is no tree, or the leaves of a tree are not the sentence; the message names
             the sentence and the word.
         """
-        super().fit(X, y, sample_weight)
-        self._after_load()
+        super().fit(X, y, sample_weight, eval_set=eval_set)
         return self
 
     def _after_partial(self) -> None:
@@ -192,7 +195,7 @@ verbose, random_state, callbacks, checkpoint, resume
     def _after_load(self) -> None:
         self.labels_ = list(self.structure_.grammar_.labels_)
 
-    def predict(self, X: Any, *, fallback: str = "flat") -> list[Any]:
+    def predict(self, X: Any, *, fallback: str = "flat") -> NDArray[np.object_]:
         """Return the best tree of every sentence.
 
         Parameters
@@ -205,22 +208,24 @@ verbose, random_state, callbacks, checkpoint, resume
 
         Returns
         -------
-        list of Tree
-            With the words, and with ``lexicon="tags"`` the tags, that were given. Those that are
-            a `FlatTree` were not found by parsing.
+        array of objects, of shape (n_sentences,)
+            A `Tree` for each, with the words, and with ``lexicon="tags"`` the tags, that were
+            given. Those that are a `FlatTree` were not found by parsing.
         """
         if fallback not in ("flat", "none"):
             raise ValueError(f'fallback is {quoted(fallback)}; expected "flat" or "none"')
         threads = self._threads()
         structure: Treebank = self.structure_
+        if isinstance(X, list | tuple | np.ndarray) and len(X) == 0:
+            return object_array([])
         sentences = structure.sentences(X)
         found: list[Tree | None] = structure.predict(sentences, self.weights_, threads)
         if fallback == "none":
-            return found
-        return [
+            return object_array(found)
+        return object_array(
             structure.reading_.flat(pairs) if tree is None else tree
             for tree, pairs in zip(found, sentences, strict=True)
-        ]
+        )
 
     def evaluate(self, X: Any, y: Any, counting: Counting = COLLINS) -> TreeReport:
         """Parse sentences and compare the trees with the true ones.
@@ -242,7 +247,7 @@ verbose, random_state, callbacks, checkpoint, resume
         """
         self._threads()
         trees = self.structure_.trees(y)
-        return evaluate_trees(trees, self.predict(trees if X is None else X), counting)
+        return evaluate_trees(trees, list(self.predict(trees if X is None else X)), counting)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the F₁ of the brackets, as ``evalb`` counts it.

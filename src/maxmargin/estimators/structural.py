@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +17,36 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _native
 from maxmargin.errors import ConvergenceWarning, NotCompatibleError, StructureError
 from maxmargin.estimators.accuracy import Accuracy
-from maxmargin.estimators.binding import bind
+from maxmargin.estimators.binding import bind, with_signs
 from maxmargin.estimators.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from maxmargin.estimators.data_hash import data_hash_of
+from maxmargin.estimators.empty import object_array, predicted
+from maxmargin.estimators.eval_set import checked_eval_set, keep_best_pass, validation_of
 from maxmargin.estimators.online import OnlineMixin, Trained
 from maxmargin.estimators.threads import threads_of
+from maxmargin.estimators.trained_meta import require_stored, set_model, training_figures
+from maxmargin.estimators.training import Training
+from maxmargin.io.structure_file import StructureModel, load_structure, save_structure
+from maxmargin.io.training_meta import NOT_KEPT
+from maxmargin.io.user_structure import StoredUserStructure, UserStructure
 from maxmargin.memory import require_memory
 from maxmargin.regularizers import make_regularizer
+from maxmargin.selection.validation import best_pass
 from maxmargin.solvers import SolveResult, make_solver, solve
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.driver import model_weights, require_learned
 from maxmargin.solvers.history import History, PassRecord
+from maxmargin.solvers.interrupts import HeldInterrupt
 from maxmargin.solvers.machine import Machine
 from maxmargin.structures.adapter import PythonProblem, example_list, paired_examples, real_number
 from maxmargin.structures.base import Structure
-from maxmargin.structures.duck import as_structure, describe_exception, structure_name
+from maxmargin.structures.chain_options import sequence_weights
+from maxmargin.structures.duck import (
+    as_structure,
+    describe_exception,
+    structure_name,
+    users_object,
+)
 from maxmargin.structures.growing import keeps_examples
 from maxmargin.structures.native import NativeStructure, PreparedProblem
 
@@ -61,6 +76,8 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
     stop_reason_: str
     n_iter_: int
     n_examples_: int
+    best_pass_: int
+    eval_scores_: list[dict[str, Any]]
 
     def __init__(
         self,
@@ -102,14 +119,19 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
         """Return the structure to be trained, which nobody else holds."""
 
     @with_callbacks
-    def _fit(self, X: Any, Y: Any, **fit_params: Any) -> None:
+    def _fit(self, X: Any, Y: Any, *, eval_set: Any = None, **fit_params: Any) -> None:
+        """Train and keep the model; after Ctrl-C too, which is raised when all of it is there."""
+        self._train(self._training(X, Y, fit_params), eval_set)
+
+    def _training(self, X: Any, Y: Any, fit_params: Mapping[str, Any]) -> Training:
+        """Return all that a training needs, with the data as a problem."""
         solver = make_solver(self.solver)
         threads = threads_of(self.n_jobs)
         structure = self._new_structure()
         make_regularizer(self.regularizer)  # a wrong one is better told before the data are read
         wanted = self._accuracy(X, Y)
         prepared, dtype = self._prepare(structure, X, Y, fit_params, wanted.dtype)
-        prepared, dtype, regularizer, own_weights = bind(
+        bound = bind(
             make_regularizer(self._regularizer(structure)),
             structure,
             prepared,
@@ -117,23 +139,28 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
             examples=(X, Y),
             fit_params=fit_params,
         )
+        C = sum_weight(self.C, self.C_scale, bound.prepared.problem.n_examples)
+        return Training((X, Y), fit_params, structure, bound, solver, C, wanted, threads)
+
+    def _train(self, training: Training, eval_set: Any = None) -> None:
+        structure, bound, wanted = training.structure, training.bound, training.wanted
         warm = getattr(self, "_warm", None) if self.warm_start else None
         data_hash = b""
         if self.warm_start:
-            data_hash = _data_hash({**prepared.parts, "dtype": dtype})
+            data_hash = data_hash_of({**bound.prepared.parts, "dtype": bound.dtype})
         if warm is not None and warm.data_hash != data_hash:
             raise ValueError(
                 "warm_start=True goes on from the last fit, but the data, the labels, the "
                 "features, the loss or the dtype have changed since; fit with warm_start=False, "
                 "or a clone of the estimator, to start anew"
             )
-        problem = prepared.problem if warm is None else warm.problem
+        problem = training.problem if warm is None else warm.problem
 
         def model_after(records: list[PassRecord], engine: Machine) -> dict[str, Any]:
             last = records[-1]
             return {
                 "structure_": structure,
-                "weights_": own_weights(model_weights(problem, engine)),
+                "weights_": bound.own_weights(model_weights(problem, engine)),
                 "certificate_": Certificate(last.primal, last.dual, engine.C, problem.n_examples),
                 "history_": History(records),
                 "converged_": bool(last.gap <= wanted.enough),
@@ -142,49 +169,70 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
                 "n_examples_": problem.n_examples,
             }
 
-        tasks = FitTasks(self, X, Y, model_after)
+        validation = None
+        if eval_set is not None:
+            validation = validation_of(self, training, *checked_eval_set(eval_set))
+        tasks = FitTasks(self, *training.examples, model_after)
+        observers: list[Any] = [*tasks.observers()]
+        if validation is not None:
+            observers.append(validation)
         with warnings.catch_warnings():
             if wanted.enough != wanted.gap:  # the rest is a bonus
                 warnings.simplefilter("ignore", ConvergenceWarning)
             result = solve(
                 problem,
-                solver,
-                C=sum_weight(self.C, self.C_scale, problem.n_examples),
-                dtype=dtype,
-                regularizer=regularizer,
+                training.solver,
+                C=training.C,
+                dtype=bound.dtype,
+                regularizer=bound.regularizer,
                 gap=wanted.gap,
                 max_passes=wanted.max_passes,
                 time_limit=self.time_limit,
-                n_jobs=threads,
+                n_jobs=training.threads,
                 verbose=self.verbose,
                 random_state=self.random_state,
-                callbacks=[*(self.callbacks or ()), *tasks.observers()],
+                callbacks=[*(self.callbacks or ()), *observers],
                 checkpoint=self.checkpoint,
                 resume=self.resume,
                 engine=None if warm is None else warm.engine,
             )
         require_learned(result)
-        # Everything is set at the end: a fit that fails leaves the fitted model as it was.
-        self._forget_online()
-        self._keep(structure, result, problem)
-        examples = (X, Y, fit_params) if keeps_examples(structure) else None
-        self._trained_state = Trained(result.engine, prepared.parts, examples, dtype)
-        self.weights_ = own_weights(result.weights)
-        if wanted.enough != wanted.gap and not result.converged:
-            self.converged_ = result.certificate.gap <= wanted.enough
-            if not self.converged_:
-                warnings.warn(
-                    f"training stopped ({result.stop_reason}) with a gap of "
-                    f"{result.certificate.gap:.2g}; expected at most {wanted.enough:g}",
-                    ConvergenceWarning,
-                    stacklevel=5,
-                )
-        if self.warm_start:
-            self._warm = _WarmStart(result.engine, problem, data_hash)
-        else:
-            # The engine holds the data and all planes: often far more than the model.
-            self.__dict__.pop("_warm", None)
+        best = None
+        if validation is not None:
+            at_end = validation.score(result.weights).value
+            best = best_pass(validation, result, at_end, training.threads)
+        with HeldInterrupt() as held:
+            # Everything is set at the end: a fit that fails leaves the fitted model as it was.
+            self._forget_online()
+            self._keep(structure, result, problem)
+            examples = None
+            if keeps_examples(structure):
+                examples = (*training.examples, training.fit_params)
+            parts = bound.prepared.parts
+            self._trained_state = Trained(result.engine, parts, examples, bound.dtype)
+            self.weights_ = bound.own_weights(result.weights)
+            if wanted.enough != wanted.gap and not result.converged:
+                self.converged_ = result.certificate.gap <= wanted.enough
+            keep_best_pass(self, validation, best, bound.own_weights, wanted.gap)
+            if self.warm_start:
+                self._warm = _WarmStart(result.engine, problem, data_hash)
+            else:
+                # The engine holds the data and all planes: often far more than the model.
+                self.__dict__.pop("_warm", None)
+            self._after_fit()
         tasks.end_fit()
+        if result.interrupted or held.came:
+            raise KeyboardInterrupt
+        if wanted.enough != wanted.gap and not result.converged and not self.converged_:
+            warnings.warn(
+                f"training stopped ({result.stop_reason}) with a gap of "
+                f"{result.certificate.gap:.2g}; expected at most {wanted.enough:g}",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+
+    def _after_fit(self) -> None:
+        """Set what else a fitted model has, once structure and weights are there."""
 
     def _accuracy(self, X: Any, Y: Any) -> Accuracy:
         """Return what the training is asked for."""
@@ -200,7 +248,8 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
             return prepared, dtype
         inputs, truths = paired_examples(X, Y)
         structure.prepare(inputs, truths)
-        adapter = PythonProblem(structure, inputs, truths)
+        weights = sequence_weights(fit_params.get("sample_weight"), len(inputs), "example")
+        adapter = PythonProblem(structure, inputs, truths, example_weight=weights)
         require_memory(
             f"the weights ({adapter.n_weights} features, float64, with a copy and the certificate)",
             3 * 8 * adapter.n_weights,
@@ -210,6 +259,7 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
         parts = {
             "n_weights": adapter.n_weights,
             "truths": [adapter.truth_features(i)[:2] for i in range(adapter.n_examples)],
+            "example_weight": weights,
         }
         return PreparedProblem(_native.PythonProblem(adapter), parts), "float64"
 
@@ -350,11 +400,14 @@ class StructuralSVM(StructuralEstimator):
     ...         return range(3)
     >>> X = [np.array(x) for x in ([1.0, 0.0], [0.0, 1.0], [-1.0, -1.0])]
     >>> model = StructuralSVM(Classes(), C=10.0).fit(X, [0, 1, 2])
-    >>> model.predict(X)
+    >>> model.predict(X).tolist()
     [0, 1, 2]
     >>> bool(model.certificate_.gap <= 0.01)
     True
     """
+
+    kind: ClassVar[str] = "structural"
+    _trained: dict[str, Any]
 
     def __init__(
         self,
@@ -404,7 +457,12 @@ class StructuralSVM(StructuralEstimator):
         as_structure(self.structure)  # a class, or missing methods, are better told before copying
         return as_structure(own_copy(self.structure))
 
-    def fit(self, X: Any, Y: Any) -> StructuralSVM:
+    def _regularizer(self, structure: Structure) -> Any:
+        return with_signs(self.regularizer, structure)
+
+    def fit(
+        self, X: Any, Y: Any, sample_weight: Any = None, *, eval_set: Any = None
+    ) -> StructuralSVM:
         """Train.
 
         Parameters
@@ -413,6 +471,10 @@ class StructuralSVM(StructuralEstimator):
             The inputs, as the structure understands them.
         Y : sequence
             Their true outputs.
+        sample_weight : array of shape (n_examples,), optional
+            A factor of C for each example, finite and not negative.
+        eval_set : tuple (X, Y), optional
+            Other data: the model of the pass with the best ``score`` on them is kept.
 
         Returns
         -------
@@ -432,34 +494,38 @@ class StructuralSVM(StructuralEstimator):
         NothingLearnedError
             If training stopped, at a limit for example, before any weight was other than zero, and
             zero was not shown to be the optimum.
+        KeyboardInterrupt
+            After Ctrl-C, when the model so far is there.
         """
         if Y is None:
             raise ValueError("StructuralSVM requires Y to be passed, but it is None")
-        self._fit(X, Y)
+        require_stored(self)
+        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self._fit(X, Y, eval_set=eval_set, **weighted)
         return self
 
-    def predict(self, X: Any) -> list[Any]:
+    def predict(self, X: Any) -> NDArray[np.object_]:
         """Return the best output of every input.
 
         Parameters
         ----------
         X : sequence
-            The inputs.
+            The inputs; none is fine.
 
         Returns
         -------
-        list
+        array of objects, of shape (n_examples,)
             One output for each.
         """
         threads = self._threads()
         if isinstance(self.structure_, NativeStructure):
-            return self.structure_.predict(X, self.weights_, threads)
+            return predicted(self.structure_, X, self.weights_, threads)
         w = self._read_only_weights()
-        return [
-            self._call("argmax", i, x, w) for i, x in enumerate(_not_empty(example_list(X, "X")))
-        ]
+        return object_array(
+            self._call("argmax", i, x, w) for i, x in enumerate(example_list(X, "X"))
+        )
 
-    def score(self, X: Any, Y: Any) -> float:
+    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
         """Return minus the mean loss of the predictions: the higher the better, 0 is perfect.
 
         Parameters
@@ -468,6 +534,8 @@ class StructuralSVM(StructuralEstimator):
             The inputs.
         Y : sequence
             Their true outputs.
+        sample_weight : array of shape (n_examples,), optional
+            How much each of them counts.
 
         Returns
         -------
@@ -481,7 +549,8 @@ class StructuralSVM(StructuralEstimator):
             self._number("loss", i, y, y_hat)
             for i, (y, y_hat) in enumerate(zip(truths, predicted, strict=True))
         ]
-        return -float(np.mean(losses))
+        weights = sequence_weights(sample_weight, len(losses), "example")
+        return -float(np.average(losses, weights=weights))
 
     def score_outputs(self, X: Any, Y: Any) -> NDArray[np.float64]:
         """Return the score w·f(x, y) of given outputs.
@@ -504,6 +573,77 @@ class StructuralSVM(StructuralEstimator):
         w = self._read_only_weights()
         pairs = zip(*paired_examples(X, Y), strict=True)
         return np.array([self._number("score", i, x, y, w) for i, (x, y) in enumerate(pairs)])
+
+    # --- files ---
+
+    def save(self, path: Any) -> int:
+        """Write the model to a file, as a whole or not at all.
+
+        The file has weights, certificate, parameters, the name of the structure's class, and what
+        ``state()`` of the structure returns (a dict of numbers, texts, lists, dicts and arrays), or
+        its attributes if it has no such method. It has no code and no pickles.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        int
+            Its size in bytes.
+
+        Raises
+        ------
+        NotCompatibleError
+            If a file cannot hold the state of the structure.
+        """
+        check_is_fitted(self, "weights_")
+        params = {k: v for k, v in self._trained.items() if k not in NOT_KEPT}
+        del params["structure"]
+        state: Any = UserStructure(self.structure_)
+        model = StructureModel(state, self.weights_, params, training_figures(self))
+        return save_structure(path, self.kind, model)
+
+    @classmethod
+    def load(cls, path: Any, structure: Any = None, *, mmap: bool = False) -> StructuralSVM:
+        """Read a model from a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        structure : class, object, str or None
+            The class of the structure (or an object of it, or "module:name", which is then
+            imported). None: the class that the file names, if it is one of maxmargin's own or is
+            in a module that the program has imported already; a file makes nobody import anything.
+        mmap : bool, default=False
+            Whether to map the file into memory and not to read it. Nobody may then change the file
+            in place while the model is in use.
+
+        Returns
+        -------
+        StructuralSVM
+            Fitted; its ``history_`` is empty. Its parameters are those of the training.
+
+        Raises
+        ------
+        ModelFormatError
+            If the file is damaged, of a newer version, or no model file of this kind.
+        NotCompatibleError
+            If the class is not known, or is another one.
+        """
+        known = cls().get_params(deep=False).keys() - {*NOT_KEPT, "structure"}
+        stored = StoredUserStructure(structure)
+        model = load_structure(path, cls.kind, stored, known, mmap=mmap)
+        own = model.structure.structure
+        loaded = cls(users_object(own), **model.params)
+        set_model(loaded, own, model)
+        loaded._after_fit()
+        return loaded
+
+    def _after_fit(self) -> None:
+        self._trained = self.get_params(deep=False)
 
     def _read_only_weights(self) -> NDArray[np.float64]:
         w: NDArray[np.float64] = self.weights_.view()
@@ -560,12 +700,6 @@ def own_copy(structure: Any) -> Any:
         ) from error
 
 
-def _not_empty(examples: list[Any]) -> list[Any]:
-    if not examples:
-        raise ValueError("X is empty; expected at least one example")
-    return examples
-
-
 def sum_weight(C: Any, scale: Any, n_examples: int) -> Any:
     """Return the C of the sum over examples; what is wrong with C itself is the solver's to say."""
     if scale == "sum":
@@ -573,31 +707,3 @@ def sum_weight(C: Any, scale: Any, n_examples: int) -> Any:
     if scale == "mean":
         return C / n_examples if isinstance(C, numbers.Real) else C
     raise ValueError(f'C_scale must be "sum" or "mean", got {scale!r}')
-
-
-def _data_hash(parts: Mapping[str, Any]) -> bytes:
-    """Return a digest of everything a training problem was made of."""
-    digest = hashlib.blake2b(digest_size=16)
-    for piece in _pieces(parts):
-        digest.update(piece)
-    return digest.digest()
-
-
-def _pieces(value: Any) -> Iterator[Any]:
-    """Yield the content of nested containers as buffers."""
-    if isinstance(value, np.ndarray):
-        yield repr((value.dtype.str, value.shape)).encode()
-        yield np.ascontiguousarray(value)
-    elif isinstance(value, bytes):
-        yield repr(len(value)).encode()
-        yield value
-    elif isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield repr(key).encode()
-            yield from _pieces(entry)
-    elif isinstance(value, list | tuple):
-        yield f"{len(value)} entries".encode()
-        for entry in value:
-            yield from _pieces(entry)
-    else:
-        yield f"{type(value).__name__} {value!r}".encode()

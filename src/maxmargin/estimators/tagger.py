@@ -13,6 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.constraints import ConstraintSet, Inference
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.class_weights import weights_of_tokens
+from maxmargin.estimators.confidence import Confidences
+from maxmargin.estimators.crfsuite_names import CrfsuiteNames
+from maxmargin.estimators.empty import labelled_without_empty, predicted, without_empty
 from maxmargin.estimators.priors import described_prior, prior_of
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.estimators.suggesting import Suggestion, suggest
@@ -21,12 +25,14 @@ from maxmargin.features import check_lengths
 from maxmargin.features.encoded import EncodedSequences
 from maxmargin.features.select import encoder_of
 from maxmargin.io.objective import OBJECTIVE, PRIOR, NotStored
+from maxmargin.io.tagger_file.confidence import confidence_meta, restore_confidence
 from maxmargin.regularizers import L2, make_regularizer
 from maxmargin.solvers.history import History
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_constraints import ChainConstraints
 from maxmargin.structures.chain_layout import ChainWeights
-from maxmargin.structures.kernels import KernelWeights
+from maxmargin.structures.chain_options import sequence_weights
+from maxmargin.structures.kernels import KINDS, KernelWeights
 
 __all__ = ["SequenceTagger"]
 
@@ -36,7 +42,7 @@ CONSTRAINT_PARAMS = (
 )
 
 
-class SequenceTagger(StructuralEstimator):
+class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
     """Tag sequences: words with parts of speech, letters of a word image, fields of a text, ...
 
     A structural SVM over a `Chain`: features of the tokens and transitions between neighbouring
@@ -61,6 +67,9 @@ class SequenceTagger(StructuralEstimator):
         What an error costs: 1 for each wrong token; or ``loss[a][b]`` for the label b where a is
         the truth, in the order of ``classes_``; or ``{(truth, label): cost}``, where other errors
         cost 1.
+    class_weight : dict, "balanced" or None
+        Factors of the cost of a token by its true label; labels that a dict does not have count 1.
+        "balanced": n / (L n_l) for a label that n_l of the n tokens have.
     labels : list or None
         All labels, in the order ``classes_`` shall have. None: the labels of y.
     allowed : None, "iob2", "iobes", callable, or array of shape (L, L)
@@ -134,6 +143,13 @@ class SequenceTagger(StructuralEstimator):
         The prepared structure.
     prior_match_ : PriorMatch
         With a prior: how many features and labels it shares with the data.
+    temperature_, calibration_
+        What scores are divided by to make probabilities of them, and how it was found; there once
+        `calibrate` was called.
+    state_features_, transition_features_ : dict
+        Weights that are not zero by feature and label, and by two neighbouring labels.
+    best_pass_, eval_scores_
+        With an ``eval_set``: the pass whose model was kept, and the scores of all that were tried.
     weights_, certificate_, history_, n_iter_, converged_, stop_reason_, n_examples_
         As in `StructuralSVM`.
 
@@ -142,7 +158,7 @@ class SequenceTagger(StructuralEstimator):
     >>> X = [[{"w": "dogs"}, {"w": "bark"}], [{"w": "cats"}, {"w": "sleep"}]]
     >>> y = [["N", "V"], ["N", "V"]]
     >>> tagger = SequenceTagger(C=1.0).fit(X, y)
-    >>> tagger.predict([[{"w": "cats"}, {"w": "bark"}]])
+    >>> tagger.predict([[{"w": "cats"}, {"w": "bark"}]]).tolist()
     [['N', 'V']]
     >>> tagger.score(X, y)
     1.0
@@ -152,6 +168,7 @@ class SequenceTagger(StructuralEstimator):
     n_skipped_: int
     _file_meta: dict[str, Any]
     _trained: dict[str, Any]
+    _trained_class_weight: Any
     _objective_unknown: bool
 
     def __init__(
@@ -160,6 +177,7 @@ class SequenceTagger(StructuralEstimator):
         *,
         C_scale: str = "sum",
         loss: Any = "hamming",
+        class_weight: Any = None,
         labels: Any = None,
         allowed: Any = None,
         template: Any = None,
@@ -210,6 +228,7 @@ class SequenceTagger(StructuralEstimator):
             resume=resume,
         )
         self.loss = loss
+        self.class_weight = class_weight
         self.labels = labels
         self.allowed = allowed
         self.template = template
@@ -317,7 +336,13 @@ class SequenceTagger(StructuralEstimator):
         return clone
 
     def fit(
-        self, X: Any, y: Any = None, token_weight: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        token_weight: Any = None,
+        sample_weight: Any = None,
+        *,
+        eval_set: Any = None,
     ) -> SequenceTagger:
         """Train.
 
@@ -331,6 +356,9 @@ class SequenceTagger(StructuralEstimator):
             A factor of the cost of each token, finite and not negative.
         sample_weight : array of shape (n_sequences,), optional
             A factor of C for each sequence, finite and not negative.
+        eval_set : tuple (X, y), optional
+            Other sequences, by which the best pass is chosen, as ``maxmargin train --valid`` does:
+            by F1 of chunks, or by token accuracy where there are none.
 
         Returns
         -------
@@ -343,23 +371,53 @@ class SequenceTagger(StructuralEstimator):
             If X, y or a parameter is not as it must be; the message names the sequence and token.
         MemoryError
             If the weights need more memory than there is.
+        KeyboardInterrupt
+            After Ctrl-C, when the model so far is there.
         """
         if y is None and not isinstance(X, EncodedSequences):
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
-        trained = {name: getattr(self, name) for name in OBJECTIVE}
-        self._check_stored(trained)
+        self._check_stored({name: getattr(self, name) for name in OBJECTIVE})
+        self._minimised()  # what does not go together is told before the data are read
+        if self.class_weight is not None:
+            token_weight = self._weighed(X, y, token_weight, sample_weight)
+        self._fit(
+            X, y, eval_set=eval_set, token_weight=token_weight, sample_weight=sample_weight
+        )
+        return self
+
+    def _weighed(self, X: Any, y: Any, token_weight: Any, sample_weight: Any) -> Any:
+        """Return the weights of the tokens with the factors of their labels."""
+        if isinstance(X, EncodedSequences):
+            raise NotCompatibleError(
+                "class_weight needs labels in memory, and these data are an encoded file; use "
+                "class_weight=None, or fit(X, y)"
+            )
+        return weights_of_tokens(
+            self.class_weight,
+            X,
+            y,
+            labels=self.labels,
+            token_weight=token_weight,
+            sample_weight=sample_weight,
+        )
+
+    def _minimised(self) -> dict[str, Any]:
+        """Return the parameters that say what is minimised."""
+        params = {name: getattr(self, name) for name in OBJECTIVE}
         if self.prior is not None:
             if not isinstance(make_regularizer(self.regularizer), L2):
                 raise NotCompatibleError(
                     f"prior is a regulariser of its own, and does not go with "
                     f"{self.regularizer!r}; use regularizer=None, or no prior"
                 )
-            trained["regularizer"] = NotStored(described_prior(self.prior, self.prior_precision))
-        self._fit(X, y, token_weight=token_weight, sample_weight=sample_weight)
-        for of_a_file in ("_file_meta", "_objective_unknown"):
-            self.__dict__.pop(of_a_file, None)
-        self._trained = trained
-        return self
+            params["regularizer"] = NotStored(described_prior(self.prior, self.prior_precision))
+        return params
+
+    def _after_fit(self) -> None:
+        for earlier in ("_file_meta", "_objective_unknown", "temperature_", "calibration_"):
+            self.__dict__.pop(earlier, None)
+        self._trained = self._minimised()
+        self._trained_class_weight = self.class_weight
 
     def partial_fit(
         self,
@@ -387,9 +445,16 @@ class SequenceTagger(StructuralEstimator):
             Itself.
         """
         self._check_stored({name: getattr(self, name) for name in OBJECTIVE})
+        if isinstance(self.class_weight, str):
+            raise NotCompatibleError(
+                f"class_weight={self.class_weight!r} needs the labels of all sequences at once; "
+                "partial_fit takes a dict of factors, or None"
+            )
+        if self.class_weight is not None and y is not None:
+            token_weight = self._weighed(X, y, token_weight, sample_weight)
         weights = {"token_weight": token_weight, "sample_weight": sample_weight}
         self._learn_more(X, y, ids, weights)
-        self._trained = {name: getattr(self, name) for name in OBJECTIVE}
+        SequenceTagger._after_fit(self)
         return self
 
     def _check_stored(self, params: dict[str, Any]) -> None:
@@ -561,6 +626,7 @@ class SequenceTagger(StructuralEstimator):
         meta = training_meta(self.certificate_, settings, params)
         # What the file said from which this model came; a new fit forgets it.
         meta |= getattr(self, "_file_meta", {})
+        meta |= confidence_meta(self)
         objective = None if trained is None else trained.copy
         model = TaggerModel(self._decoder(), self.weights_, meta, objective)
         return kind_named(KIND).save(path, model)
@@ -615,6 +681,8 @@ class SequenceTagger(StructuralEstimator):
                 "infeasible": rules.infeasible,
                 "beam": rules.width,
             }
+        if isinstance(model.weights, KernelWeights) and params.get("kernel") not in KINDS:
+            params["kernel"] = model.weights.kernel  # which was no text
         names = cls().get_params(deep=False)
         tagger = cls(**{k: v for k, v in params.items() if k in names})
         if model.objective is None:
@@ -630,27 +698,28 @@ class SequenceTagger(StructuralEstimator):
         tagger.stop_reason_ = str(training.get("stop_reason", "unknown"))
         tagger.n_iter_ = int(training.get("passes", 0))
         tagger.n_examples_ = int(certificate.get("n_examples", 0))
-        said = ("training", "format", "columns_conllu")
+        said = ("training", "format", "columns_conllu", "reading")
         tagger._file_meta = {name: meta[name] for name in said if name in meta}
+        restore_confidence(tagger, meta)
         return tagger
 
     # --- prediction ------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> list[list[Any]]:
+    def predict(self, X: Any, known: Any = None) -> NDArray[np.object_]:
         """Return the best labels of every sequence, within ``allowed``.
 
         Parameters
         ----------
         X : list of sequences
-            The inputs; unknown features are ignored.
+            The inputs; unknown features are ignored. None is fine, and so are empty sequences.
 
         Returns
         -------
-        list of lists of labels
-            Labels as they were in y (numpy scalars as Python ones).
+        array of objects, of shape (n_sequences,)
+            A list of labels for each, as they were in y (numpy scalars as Python ones).
         """
         threads = self._threads()
-        return self._decoder().predict(X, self.weights_, threads)
+        return predicted(self._decoder(), X, self.weights_, threads, known)
 
     def infer(self, X: Any) -> Inference:
         """Return the best labels under the constraints, with their scores and upper bounds.
@@ -659,6 +728,9 @@ class SequenceTagger(StructuralEstimator):
         ----------
         X : list of sequences
             The inputs; unknown features are ignored.
+        known : list of sequences, optional
+            Labels that are known already, None where one is not (or None for a whole sequence):
+            the answer is exactly the best of the labellings that have them.
 
         Returns
         -------
@@ -692,7 +764,9 @@ class SequenceTagger(StructuralEstimator):
             self._decoder(), self.weights_, X, n, diverse=diverse, n_jobs=threads
         )
 
-    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
+    def predict_kbest(
+        self, X: Any, k: int, known: Any = None
+    ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
 
         Parameters
@@ -701,14 +775,19 @@ class SequenceTagger(StructuralEstimator):
             The inputs; unknown features are ignored.
         k : int
             How many; at least 1.
+        known : list of sequences, optional
+            As for `predict`.
 
         Returns
         -------
         list of lists of (labels, score)
             For every sequence its labellings, best first; fewer where fewer exist.
         """
-        threads = self._threads()
-        return self._decoder().kbest(X, self.weights_, k, threads)
+        threads, filled, chain = self._threads(), without_empty(X), self._decoder()
+        found = []
+        if not filled.nothing:
+            found = chain.kbest(filled.X, self.weights_, k, threads, filled.chosen(known))
+        return filled.spread(found, lambda: [([], 0.0)])
 
     def decision_function(self, X: Any) -> list[NDArray[np.float64]]:
         """Return, for each token and label, the score of the best labelling with that label there.
@@ -724,9 +803,10 @@ class SequenceTagger(StructuralEstimator):
             Max-marginals over all labellings, whatever ``allowed`` says; columns in the order of
             ``classes_``. The difference of two columns tells how much the model prefers a label.
         """
-        threads = self._threads()
-        found = self._decoder().max_marginals(X, self.weights_, threads)
-        return [scores[:, self.structure_.class_columns_] for scores in found]
+        threads, filled, chain = self._threads(), without_empty(X), self._decoder()
+        found = [] if filled.nothing else chain.max_marginals(filled.X, self.weights_, threads)
+        ordered = [scores[:, chain.class_columns_] for scores in found]
+        return filled.spread(ordered, lambda: np.empty((0, chain.n_labels)))
 
     def score_labellings(self, X: Any, y: Any) -> NDArray[np.float64]:
         """Return the score w·f(x, y) of given labellings.
@@ -746,7 +826,7 @@ class SequenceTagger(StructuralEstimator):
         threads = self._threads()
         return self._decoder().score_labellings(X, y, self.weights_, threads)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of tokens that are labelled right.
 
         Parameters
@@ -755,16 +835,23 @@ class SequenceTagger(StructuralEstimator):
             The inputs; unknown features are ignored.
         y : list of label sequences
             The true labels; one that was not in training counts as an error.
+        sample_weight : array of shape (n_sequences,), optional
+            How much the tokens of each sequence count.
 
         Returns
         -------
         float
-            Token accuracy, from 0 to 1.
+            Token accuracy, from 0 to 1. Other scores are in ``maxmargin.scorers``.
         """
         check_is_fitted(self, "weights_")
+        if sample_weight is not None:
+            weights: Any = sequence_weights(sample_weight, len(y))
+            sample_weight = np.repeat(weights, [len(labels) for labels in y])
+        X, y, _ = labelled_without_empty(X, y)
         check_lengths(X, y)
         truth = self.structure_.known_codes(y)
-        return float(np.mean(truth == self.structure_.known_codes(self.predict(X))))
+        right = truth == self.structure_.known_codes(self.predict(X))
+        return float(np.average(right, weights=sample_weight))
 
     # --- the model -------------------------------------------------------------------------------
 

@@ -70,6 +70,8 @@ class ColumnTable:
         What messages call it, for example the name of its file.
     label_column : int or None
         The column that holds labels, counted from 0: no feature may use it.
+    extra : int or None
+        A column that was not there in training, which features pass over.
 
     Attributes
     ----------
@@ -87,14 +89,19 @@ class ColumnTable:
     ['N', 'V']
     """
 
-    __slots__ = ("label_column", "native", "offsets", "source")
+    __slots__ = ("extra", "label_column", "native", "offsets", "source")
 
     def __init__(
-        self, native: Columns, source: str = "X", label_column: int | None = None
+        self,
+        native: Columns,
+        source: str = "X",
+        label_column: int | None = None,
+        extra: int | None = None,
     ) -> None:
         self.native = native
         self.source = source
         self.label_column = label_column
+        self.extra = extra
         self.offsets: NDArray[np.int64] = native.offsets
 
     @classmethod
@@ -182,13 +189,19 @@ class ColumnTable:
         if "" in names:
             token = int(np.argmax(codes == names.index("")))
             raise ValueError(
-                f"{self.source}: {self._place(token)}, column {column}: found nothing; expected a "
+                f"{self.source}: {self.place(token)}, column {column}: found nothing; expected a "
                 "label"
             )
         return LabelCodes(codes, names, self.offsets)
 
-    def _place(self, token: int) -> str:
-        """Where a token is, in words: its line, or its sequence if there are no lines."""
+    def place(self, token: int) -> str:
+        """Return where a token is, in words: its line, or its sequence if there are no lines.
+
+        Parameters
+        ----------
+        token : int
+            Counted over all sequences.
+        """
         if self.native.n_lines:
             return f"line {self.native.line_of(token)}"
         sequence = int(np.searchsorted(self.offsets, token, side="right")) - 1

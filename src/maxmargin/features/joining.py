@@ -18,7 +18,7 @@ from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.encode import FeatureEncoder
 from maxmargin.features.template_encoder import TemplateEncoder
 
-__all__ = ["Joined", "join_features"]
+__all__ = ["Joined", "Matched", "join_features", "matched_features"]
 
 
 class Joined(NamedTuple):
@@ -102,6 +102,69 @@ def join_features(
     return Joined(batch, sparse, pair, n_new, n_shared)
 
 
+class Matched(NamedTuple):
+    """Which features two encoders have in common.
+
+    Attributes
+    ----------
+    sparse, pair : tuple of two int arrays
+        Numbers of the earlier encoder, and of the other one for the same features.
+    """
+
+    sparse: tuple[NDArray[np.int64], NDArray[np.int64]]
+    pair: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def matched_features(
+    encoder: FeatureEncoder | TemplateEncoder,
+    earlier: FeatureEncoder | TemplateEncoder,
+    what: str = "the prior",
+) -> Matched:
+    """Find the features that two encoders have in common; both stay as they are.
+
+    Parameters
+    ----------
+    encoder, earlier : FeatureEncoder or TemplateEncoder
+        Fitted.
+    what : str
+        What messages call the earlier one.
+
+    Returns
+    -------
+    Matched
+        Their numbers in both.
+
+    Raises
+    ------
+    NotCompatibleError
+        If features of the two cannot be the same: another template, hashing or kind of X.
+    """
+    _check_alike(encoder, earlier, what)
+    none = np.empty(0, np.int64)
+    if encoder.hash_bits is not None or not _listed(encoder):
+        numbers = np.arange(encoder.n_sparse, dtype=np.int64)
+        return Matched((numbers, numbers), (none, none))
+    if isinstance(encoder, TemplateEncoder):
+        assert isinstance(earlier, TemplateEncoder)
+        parts = []
+        for kind in ("unigrams", "bigrams"):
+            ours, theirs = (getattr(e, kind).fingerprints for e in (encoder, earlier))
+            _, new, old = np.intersect1d(ours, theirs, return_indices=True)
+            parts.append((old.astype(np.int64), new.astype(np.int64)))
+        return Matched(*parts)
+    assert isinstance(earlier, FeatureEncoder)
+    assert encoder.vocabulary is not None
+    assert earlier.vocabulary is not None
+    number = {name: k for k, name in enumerate(encoder.vocabulary.names())}
+    both = [
+        (k, number[name])
+        for k, name in enumerate(earlier.vocabulary.names())
+        if name in number
+    ]
+    pairs = np.array(both, dtype=np.int64).reshape(-1, 2)
+    return Matched((pairs[:, 0], pairs[:, 1]), (none, none))
+
+
 def _listed(encoder: FeatureEncoder | TemplateEncoder) -> bool:
     """Whether the features are listed by name, and not columns of a matrix."""
     return isinstance(encoder, TemplateEncoder) or encoder.vocabulary is not None
@@ -117,18 +180,20 @@ def _join_names(encoder: FeatureEncoder, earlier: FeatureEncoder) -> NDArray[np.
 
 
 def _check_alike(
-    encoder: FeatureEncoder | TemplateEncoder, earlier: FeatureEncoder | TemplateEncoder
+    encoder: FeatureEncoder | TemplateEncoder,
+    earlier: FeatureEncoder | TemplateEncoder,
+    what: str = "the prior",
 ) -> None:
     ours, theirs = _described(encoder), _described(earlier)
     if ours != theirs:
-        raise NotCompatibleError(f"the prior was trained with {theirs}, and this is {ours}")
+        raise NotCompatibleError(f"{what} was trained with {theirs}, and this is {ours}")
     if isinstance(encoder, TemplateEncoder) and isinstance(earlier, TemplateEncoder):
         lines = [line.text for line in encoder.template.lines]
         others = [line.text for line in earlier.template.lines]
         if lines != others:
             odd = sorted(set(lines) ^ set(others)) or ["the order of the lines"]
             raise NotCompatibleError(
-                f"the prior was trained with another template: {len(others)} lines, and this one "
+                f"{what} was trained with another template: {len(others)} lines, and this one "
                 f"has {len(lines)}; they differ in {odd[0]!r:.80}"
             )
 

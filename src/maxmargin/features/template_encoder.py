@@ -32,7 +32,7 @@ def column_layout(table: ColumnTable, n_columns: int, label_column: int | None) 
     Parameters
     ----------
     table : ColumnTable
-        It has the columns of training, or all of them but the label's.
+        It has the columns of training, or all of them but the label's, and perhaps an extra one.
     n_columns : int
         Number of columns in training, the label's included.
     label_column : int or None
@@ -44,16 +44,20 @@ def column_layout(table: ColumnTable, n_columns: int, label_column: int | None) 
         For each column of training a column of the table. The entry of a label column that is
         missing is 0; nobody looks there.
     """
-    found = table.n_columns
+    extra = table.extra
+    present = [k for k in range(table.n_columns) if k != extra]
+    found = len(present)
     if found == n_columns:
-        return list(range(n_columns))
+        return present
     if label_column is not None and found == n_columns - 1:
-        return [k - (k > label_column) if k != label_column else 0 for k in range(n_columns)]
+        present.insert(label_column, 0)
+        return present
     expected = f"{n_columns}, as in training"
     if label_column is not None:
         expected += f" (the label in column {label_column}), or {n_columns - 1} without the label"
     columns = "1 column" if found == 1 else f"{found} columns"
-    raise ValueError(f"{table.source}: found {columns}; expected {expected}")
+    beside = "" if extra is None else f" beside column {extra}"
+    raise ValueError(f"{table.source}: found {columns}{beside}; expected {expected}")
 
 
 class LineFeatures:

@@ -24,20 +24,24 @@ def read_columns(
     separator: str = "auto",
     comment: str | None = None,
     max_inflated: int | None = None,
+    encoding: str | None = None,
 ) -> ColumnTable:
     """Read a column file.
 
     Parameters
     ----------
     path : path or binary file
-        "-" is standard input; gzip is recognised. The text is UTF-8; lines may end with CR LF.
+        "-" is standard input; compressed files are recognised. Lines may end with CR LF.
     separator : {"auto", "tab", "space"}
         What stands between columns. "auto": tabs if there is one in the first token's line, else
         runs of blanks.
     comment : str or None
         Lines that begin with this are skipped. None: every line that is not blank is a token.
     max_inflated : int or None
-        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
+        How many bytes a compressed file may become. None: 100 times its own size, and at least
+        256 MB.
+    encoding : str or None
+        Of the text; None: UTF-8.
 
     Returns
     -------
@@ -52,7 +56,7 @@ def read_columns(
     OSError
         If the file cannot be read.
     """
-    data = read_bytes(path, max_inflated=max_inflated)
+    data = read_bytes(path, max_inflated=max_inflated, encoding=encoding)
     return parse_columns(data, name_of(path), separator=separator, comment=comment)
 
 

@@ -9,7 +9,7 @@ from maxmargin.errors import EmptyFileError, FileFormatError
 from maxmargin.io.lines import decoded
 from maxmargin.printable import quoted
 
-__all__ = ["COLUMNS", "conllu_to_columns"]
+__all__ = ["COLUMNS", "check_column", "conllu_to_columns"]
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 _FEATS = COLUMNS.index("feats")
@@ -57,6 +57,22 @@ def _choice(column: str) -> tuple[int, Callable[[bytes], bytes] | None]:
     return COLUMNS.index(column), None
 
 
+def check_column(column: str) -> None:
+    """Refuse what is no column of CoNLL-U.
+
+    Parameters
+    ----------
+    column : str
+        A name, as `conllu_to_columns` takes it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    _choice(column)
+
+
 def conllu_to_columns(
     data: bytes, columns: Sequence[str], source: str, first_line: int = 1
 ) -> bytes:
@@ -75,7 +91,7 @@ def conllu_to_columns(
     source : str
         Name of the file, for messages.
     first_line : int
-        The number of the first line, where the data are a piece of the file.
+        The number of the first line, where the data are a piece of the file; for messages.
 
     Returns
     -------
@@ -94,7 +110,7 @@ def conllu_to_columns(
         raise ValueError(f"columns is {columns!r}; expected a list of at least one name")
     choices = [_choice(column) for column in columns]
     data = data.removeprefix(_BOM)
-    decoded(data, source)  # or an error that names the line
+    decoded(data, source, first_line)  # or an error that names the line
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
     out: list[bytes] = []

@@ -23,19 +23,26 @@ __all__ = ["crfsuite_texts", "read_crfsuite"]
 
 
 def read_crfsuite(
-    path: PathOrFile, vocabulary: Vocabulary | None = None, *, max_inflated: int | None = None
+    path: PathOrFile,
+    vocabulary: Vocabulary | None = None,
+    *,
+    max_inflated: int | None = None,
+    encoding: str | None = None,
 ) -> Items:
     """Read a CRFsuite item file.
 
     Parameters
     ----------
     path : path or binary file
-        "-" is standard input; gzip is recognised.
+        "-" is standard input; compressed files are recognised.
     vocabulary : Vocabulary, optional
         The features that exist; others are left out. Without it, all features of the file exist,
         numbered as they appear.
     max_inflated : int or None
-        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
+        How many bytes a compressed file may become. None: 100 times its own size, and at least
+        256 MB.
+    encoding : str or None
+        Of the text; None: UTF-8.
 
     Returns
     -------
@@ -46,7 +53,7 @@ def read_crfsuite(
     FileFormatError
         The message names file and line.
     """
-    return read_items(path, "crfsuite", vocabulary, max_inflated=max_inflated)
+    return read_items(path, "crfsuite", vocabulary, max_inflated=max_inflated, encoding=encoding)
 
 
 def crfsuite_texts(features: NamedFeatures) -> Iterator[str]:

@@ -9,7 +9,7 @@ from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.items import Items
 from maxmargin.io.text import PathOrFile, name_of, read_bytes
 
-__all__ = ["Items", "read_items"]
+__all__ = ["Items", "parse_items", "read_items"]
 
 
 def read_items(
@@ -18,18 +18,22 @@ def read_items(
     vocabulary: Vocabulary | None,
     *,
     max_inflated: int | None = None,
+    encoding: str | None = None,
 ) -> Items:
     """Read an item file.
 
     Parameters
     ----------
     path : path or binary file
-        "-" is standard input; gzip is recognised.
+        "-" is standard input; compressed files are recognised.
     file_format : {"crfsuite", "svmhmm"}
     vocabulary : Vocabulary or None
         The features that exist; others are left out. With None, all features of the file exist.
     max_inflated : int or None
-        How many bytes a gzip file may become. None: 100 times its own size, and at least 256 MB.
+        How many bytes a compressed file may become. None: 100 times its own size, and at least
+        256 MB.
+    encoding : str or None
+        Of the text; None: UTF-8.
 
     Returns
     -------
@@ -40,7 +44,28 @@ def read_items(
     FileFormatError
         The message names file and line.
     """
-    data = read_bytes(path, max_inflated=max_inflated)
+    data = read_bytes(path, max_inflated=max_inflated, encoding=encoding)
+    return parse_items(data, name_of(path), file_format, vocabulary)
+
+
+def parse_items(
+    data: bytes, source: str, file_format: str, vocabulary: Vocabulary | None = None
+) -> Items:
+    """Read an item file from memory.
+
+    Parameters
+    ----------
+    data : bytes
+        The text.
+    source : str
+        What messages call it.
+    file_format, vocabulary
+        As for `read_items`.
+
+    Returns
+    -------
+    Items
+    """
     grow = vocabulary is None
     names = Vocabulary() if vocabulary is None else vocabulary
     try:
@@ -48,9 +73,9 @@ def read_items(
             data, file_format, names, grow, True
         )
     except ValueError as error:
-        raise FileFormatError(f"{name_of(path)}: {error}") from None
+        raise FileFormatError(f"{source}: {error}") from None
     if len(offsets) < 2:
-        raise EmptyFileError(f"{name_of(path)}: holds no sequences")
+        raise EmptyFileError(f"{source}: holds no sequences")
     assert codes is not None
     batch = EncodedBatch(offsets, len(names), indptr, indices, values)
     return Items(batch, codes, label_names, names, weight)

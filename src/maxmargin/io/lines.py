@@ -10,7 +10,7 @@ __all__ = ["BOM", "decoded", "read_lines"]
 BOM = "\ufeff"
 
 
-def decoded(data: bytes, source: str) -> str:
+def decoded(data: bytes, source: str, first_line: int = 1) -> str:
     """Decode the content of a text file, whose every byte is kept.
 
     Parameters
@@ -19,6 +19,8 @@ def decoded(data: bytes, source: str) -> str:
         The file.
     source : str
         Name of the file, for messages.
+    first_line : int
+        The number of the first line, for messages.
 
     Returns
     -------
@@ -33,7 +35,7 @@ def decoded(data: bytes, source: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = data.count(b"\n", 0, error.start) + first_line
         raise FileFormatError(
             f"{source}: line {line}: found bytes that are not UTF-8; expected text in UTF-8"
         ) from None

@@ -35,6 +35,7 @@ def check_meta(meta: dict[str, Any]) -> None:
         If a value is not what it should be; the message names it.
     """
     check_training(meta)
+    _check_reading(require_dict(meta.get("reading", {}), "reading"))
     if "objective" in meta:
         _check_objective(require_dict(meta["objective"], "the objective"), len(meta["classes"]))
 
@@ -79,6 +80,18 @@ def check_training(meta: dict[str, Any]) -> None:
     for name in ("format", "maxmargin", "columns_conllu"):
         if meta.get(name) is not None:
             require_text(meta[name], name)
+
+
+def _check_reading(reading: dict[str, Any]) -> None:
+    """Check how the training file was read, as `maxmargin tag` then reads others."""
+    from maxmargin.io.text import check_encoding
+
+    for name, value in reading.items():
+        require_text(value, f"{name} of reading")
+    if "separator" in reading:
+        require_choice(reading["separator"], "separator of reading", ("auto", "tab", "space"))
+    if "encoding" in reading:
+        check_encoding(reading["encoding"])
 
 
 def _check_objective(objective: dict[str, Any], n_labels: int) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["describe_parameters", "restore_parameters"]
+__all__ = ["describe_parameters", "describe_value", "restore_parameters", "restore_value"]
 
 #: Lists in lists, at most: deeper ones are no parameters.
 MAX_DEPTH = 6
@@ -76,11 +76,54 @@ def describe_parameters(
     return described, arrays
 
 
-def _described(value: Any, arrays: dict[str, NDArray[Any]], depth: int) -> Any:
+def describe_value(value: Any, arrays: dict[str, NDArray[Any]], prefix: str) -> Any:
+    """Describe one value for a header.
+
+    Parameters
+    ----------
+    value : object
+        Numbers, texts, None, and lists, tuples, dicts and arrays of them; of anything else the
+        description has the name of its class alone.
+    arrays : dict
+        Where arrays go.
+    prefix : str
+        What their names begin with.
+
+    Returns
+    -------
+    object
+        What JSON can hold.
+    """
+    return _described(value, arrays, 0, prefix)
+
+
+def restore_value(value: Any, arrays: Mapping[str, NDArray[Any]], what: str) -> Any:
+    """Make a value of what `describe_value` gave; nothing of it is trusted.
+
+    Parameters
+    ----------
+    value : object
+        From a header.
+    arrays : mapping
+        The arrays of the file.
+    what : str
+        What it is, for messages.
+
+    Returns
+    -------
+    object
+        The value.
+    """
+    return _restored(value, arrays, what, 0)
+
+
+def _described(
+    value: Any, arrays: dict[str, NDArray[Any]], depth: int, prefix: str = "param_"
+) -> Any:
     if isinstance(value, NotStored):
         return {"class": value.name}
     if isinstance(value, np.ndarray) and value.dtype.kind in _ARRAY_KINDS and value.ndim in (1, 2):
-        name = f"param_{len(arrays)}"
+        name = f"{prefix}{len(arrays)}"
         kept = value.astype(np.uint8) if value.dtype == np.bool_ else value
         arrays[name] = np.ascontiguousarray(kept)
         flag = {"bool": True} if value.dtype == np.bool_ else {}
@@ -89,10 +132,11 @@ def _described(value: Any, arrays: dict[str, NDArray[Any]], depth: int) -> Any:
         inner: list[Any]
         if isinstance(value, dict):
             inner = [
-                [_described(part, arrays, depth + 1) for part in pair] for pair in value.items()
+                [_described(part, arrays, depth + 1, prefix) for part in pair]
+                for pair in value.items()
             ]
             return {"dict": inner}
-        inner = [_described(entry, arrays, depth + 1) for entry in value]
+        inner = [_described(entry, arrays, depth + 1, prefix) for entry in value]
         return {"list" if isinstance(value, list) else "tuple": inner}
     plain = plain_value(value)
     if plain is NotImplemented or isinstance(plain, list):

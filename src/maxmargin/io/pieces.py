@@ -6,6 +6,7 @@ file of its own; its first line is known, so that messages name the line of the 
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
@@ -13,10 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from maxmargin.errors import FileFormatError
-from maxmargin.io.inflate import GZIP, inflated, inflated_limit
+from maxmargin.io.compression import checked_compression, inflated, inflated_limit
 from maxmargin.io.stream import SequenceCutter
-from maxmargin.io.text import PathOrFile, name_of, refuse_foreign
+from maxmargin.io.text import PathOrFile, Utf8Decoder, name_of, refuse_foreign
 
 __all__ = ["QidCutter", "TextPiece", "single_sequences", "text_chunks", "text_pieces"]
 
@@ -112,59 +112,62 @@ def _raw_chunks(path: PathOrFile) -> Iterator[bytes]:
         yield data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
 
 
-def text_chunks(path: PathOrFile, *, max_inflated: int | None = None) -> Iterator[bytes]:
-    """Read a text, some bytes at a time; gzip is recognised.
+def text_chunks(
+    path: PathOrFile, *, max_inflated: int | None = None, encoding: str | None = None
+) -> Iterator[bytes]:
+    """Read a text, some bytes at a time; compressed files are recognised.
 
     Parameters
     ----------
     path : path or binary file
         "-" is standard input.
     max_inflated : int or None
-        How many bytes a gzip file may become. None: 100 times what was read of it, and at least
-        256 MB.
+        How many bytes a compressed file may become. None: 100 times what was read of it, and at
+        least 256 MB.
+    encoding : str or None
+        Of the text; None: UTF-8.
 
     Yields
     ------
     bytes
-        Text in UTF-8 as far as the first bytes show.
+        Text in UTF-8, as far as the first bytes show if no encoding was given.
 
     Raises
     ------
     OSError
         If the file is not there or cannot be read.
     FileFormatError
-        If a gzip stream is damaged, or the text is UTF-16 or UTF-32.
+        If a compressed stream is damaged, or the text is in another encoding.
     """
     name = name_of(path)
-    chunks = _raw_chunks(path)
+    first, texts = _begun(_raw_chunks(path))
+    kind = checked_compression(first, name)
+    if kind is not None:
+        raw = itertools.chain([first], texts)
+        first, texts = _begun(
+            inflated(raw, name, kind, lambda n: inflated_limit(n, max_inflated), CHUNK)
+        )
+    if encoding in (None, "utf-8"):
+        refuse_foreign(first, name)
+        yield first
+        yield from texts
+        return
+    assert encoding is not None
+    decoder = Utf8Decoder(encoding, name)
+    for text in itertools.chain([first], texts):
+        if text:  # nothing is the end
+            yield decoder.add(text)
+    yield decoder.add(b"")
+
+
+def _begun(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return enough bytes to tell what a file is, and what follows them."""
     first = b""
     for chunk in chunks:  # a pipe may give one byte at a time
         first += chunk
-        if len(first) >= 4:
+        if len(first) >= 16:
             break
-
-    def whole() -> Iterator[bytes]:
-        yield first
-        yield from chunks
-
-    if first.startswith(GZIP):
-        texts = inflated(whole(), name, lambda n: inflated_limit(n, max_inflated), CHUNK)
-        begun = b""
-        for text in texts:
-            begun += text
-            if len(begun) >= 4:
-                break
-        refuse_foreign(begun, name)
-        yield begun
-        yield from texts
-        return
-    if name.endswith(".gz"):
-        raise FileFormatError(
-            f"{name}: ends with .gz but does not begin as a gzip file does; "
-            "expected gzip, or another name"
-        )
-    refuse_foreign(first, name)
-    yield from whole()
+    return first, chunks
 
 
 def text_pieces(
@@ -173,12 +176,13 @@ def text_pieces(
     *,
     cutter: Cutter | None = None,
     max_inflated: int | None = None,
+    encoding: str | None = None,
 ) -> Iterator[TextPiece]:
     """Read a file of sequences in pieces.
 
     Parameters
     ----------
-    path, max_inflated
+    path, max_inflated, encoding
         As for `text_chunks`.
     n_bytes : int
         About so many bytes make a piece; more where a sequence is longer.
@@ -193,7 +197,7 @@ def text_pieces(
     cutter = SequenceCutter() if cutter is None else cutter
     held: list[bytes] = []
     size, line = 0, 1
-    for chunk in text_chunks(path, max_inflated=max_inflated):
+    for chunk in text_chunks(path, max_inflated=max_inflated, encoding=encoding):
         part = cutter.add(chunk)
         held.append(part)
         size += len(part)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.errors import ModelFormatError
+from maxmargin.errors import ModelFormatError, NotCompatibleError
 from maxmargin.io.container import read_container, write_container
 from maxmargin.io.header_values import require_choice, require_dict, require_integer, require_plain
 from maxmargin.io.inconsistent import naming_file
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["StructureModel", "load_structure", "save_structure"]
+__all__ = ["ClassNeededError", "StructureModel", "load_structure", "save_structure"]
 
 #: Version of the layout of headers of this family.
 VERSION = 1
 _STATE = "state_"
 _FLOATS = ("float32", "float64")
+
+
+class ClassNeededError(NotCompatibleError):
+    """The file is good, but the caller must give the class of its structure, or another one."""
 
 
 class StructureModel(NamedTuple):
@@ -134,7 +138,7 @@ def load_structure(
         If it cannot be read.
     """
     container = read_container(path, kind, mmap=mmap)
-    with naming_file(container.path):
+    with naming_file(container.path, (ClassNeededError,)):
         meta, arrays = container.meta, container.arrays
         version = require_integer(meta["structure_version"], "structure_version", 1)
         if version > VERSION:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from maxmargin.errors import NotCompatibleError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -38,6 +39,9 @@ class InputFiles(NamedTuple):
         Which of them had the labels.
     vocabulary : Vocabulary or None
         Of item files: the features that exist.
+    reading : dict
+        How the training file was read, where that is not as by default: ``separator``,
+        ``comments``, ``encoding``.
     """
 
     columns: bool
@@ -46,6 +50,7 @@ class InputFiles(NamedTuple):
     n_columns: int | None = None
     label_column: int | None = None
     vocabulary: Vocabulary | None = None
+    reading: Mapping[str, str] = MappingProxyType({})
 
 
 class DescriptionRequest(NamedTuple):
@@ -206,7 +211,7 @@ class ModelKind(ABC):
         raise self._refused("labels of tokens")
 
     def predict(
-        self, model: Any, data: ColumnTable | Items, threads: int = 1
+        self, model: Any, data: ColumnTable | Items, threads: int = 1, known: Any = None
     ) -> NDArray[np.int32]:
         """Predict the label of each token.
 
@@ -218,6 +223,8 @@ class ModelKind(ABC):
             The inputs.
         threads : int
             How many threads to use.
+        known : int32 array of shape (n_tokens,), optional
+            Codes of labels that are known, -1 where one is not.
 
         Returns
         -------
@@ -232,13 +239,13 @@ class ModelKind(ABC):
         raise self._refused("labels of tokens")
 
     def margins(
-        self, model: Any, data: ColumnTable | Items, threads: int = 1
+        self, model: Any, data: ColumnTable | Items, threads: int = 1, known: Any = None
     ) -> tuple[NDArray[np.int32], list[float]]:
         """Predict the label of each token, and say how much better it is than the next best one.
 
         Parameters
         ----------
-        model, data, threads
+        model, data, threads, known
             As for `predict`.
 
         Returns
@@ -255,14 +262,56 @@ class ModelKind(ABC):
         """
         raise self._refused("scores of tokens")
 
+    def marginals(
+        self, model: Any, data: ColumnTable | Items, threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+        """Predict the label of each token, and say how probable it is.
+
+        Parameters
+        ----------
+        model, data, threads
+            As for `predict`.
+
+        Returns
+        -------
+        codes : int32 array of shape (n_tokens,)
+            Codes of labels.
+        probabilities : array of shape (n_tokens,)
+            Of these labels, each at its token.
+        log_z : array of shape (n_sequences,)
+            With `temperature`, what makes the probability of an output of its score:
+            exp(score / temperature - log_z).
+
+        Raises
+        ------
+        NotCompatibleError
+            If models of this kind have no probabilities.
+        """
+        raise self._refused("probabilities of labels")
+
+    def temperature(self, model: Any) -> float | None:
+        """Return what scores are divided by to make probabilities; None: it is not calibrated.
+
+        Parameters
+        ----------
+        model : object
+            As `load` returns it.
+
+        Returns
+        -------
+        float or None
+            The temperature.
+        """
+        raise self._refused("probabilities of labels")
+
     def kbest(
-        self, model: Any, data: ColumnTable | Items, k: int, threads: int = 1
+        self, model: Any, data: ColumnTable | Items, k: int, threads: int = 1, known: Any = None
     ) -> list[list[tuple[float, NDArray[np.int32]]]]:
         """Predict the k best outputs of each sequence.
 
         Parameters
         ----------
-        model, data, threads
+        model, data, threads, known
             As for `predict`.
         k : int
             How many at most.

@@ -30,6 +30,7 @@ _KINDS: dict[str, str | ModelKind] = {
     "trees": "maxmargin.models.structured:TreesKind",
     "latent": "maxmargin.models.structured:LatentKind",
     "dependencies": "maxmargin.models.structured:DependenciesKind",
+    "structural": "maxmargin.models.structural:StructuralKind",
 }
 
 

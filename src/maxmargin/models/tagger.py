@@ -17,6 +17,7 @@ from maxmargin.models.strongest import strongest_features, strongest_transitions
 from maxmargin.models.text import write_text
 from maxmargin.models.weight_rows import count_nonzero, memory_bytes
 from maxmargin.printable import quoted
+from maxmargin.structures.kernels import KernelWeights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +84,7 @@ class TaggerKind(ModelKind):
             n_columns=encoder.n_columns if columns else None,
             label_column=encoder.label_column if columns else None,
             vocabulary=encoder.vocabulary,
+            reading=model.meta.get("reading", {}),
         )
 
     def labels(self, model: TaggerModel) -> list[Any]:
@@ -90,20 +92,20 @@ class TaggerKind(ModelKind):
         return list(model.chain.labels_)
 
     def predict(
-        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1
+        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1, known: Any = None
     ) -> NDArray[np.int32]:
         """Predict the label of each token."""
         batch = _encoded(model, data, threads)
-        return model.chain.predict_encoded(batch, model.weights, threads, inputs=data)
+        return model.chain.predict_encoded(batch, model.weights, threads, known, inputs=data)
 
     def margins(
-        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1
+        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1, known: Any = None
     ) -> tuple[NDArray[np.int32], list[float]]:
         """Predict labels, with how much each beats the best labelling that has another one."""
         chain = model.chain
         batch = _encoded(model, data, threads)
-        codes = chain.predict_encoded(batch, model.weights, threads, inputs=data)
-        scores = chain.max_marginals_batch(batch, model.weights, threads)
+        codes = chain.predict_encoded(batch, model.weights, threads, known, inputs=data)
+        scores = chain.max_marginals_batch(batch, model.weights, threads, known)
         tokens = np.arange(len(codes))
         chosen = scores[tokens, codes]
         scores[tokens, codes] = -np.inf
@@ -111,12 +113,32 @@ class TaggerKind(ModelKind):
         with np.errstate(invalid="ignore"):  # of infinite scores the difference is no number
             return codes, (chosen - rivals).tolist()
 
+    def marginals(
+        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+        """Predict labels, with the probability of each; at the temperature 1 if it has none."""
+        chain, batch = model.chain, _encoded(model, data, threads)
+        codes = chain.predict_encoded(batch, model.weights, threads)
+        temperature = self.temperature(model) or 1.0
+        log_z, table = chain.marginals_batch(batch, model.weights, temperature, threads)
+        return codes, table[np.arange(len(codes)), codes], log_z
+
+    def temperature(self, model: TaggerModel) -> float | None:
+        """Return the temperature that the file has."""
+        found = model.meta.get("temperature")
+        return None if found is None else float(found)
+
     def kbest(
-        self, model: TaggerModel, data: ColumnTable | Items, k: int, threads: int = 1
+        self,
+        model: TaggerModel,
+        data: ColumnTable | Items,
+        k: int,
+        threads: int = 1,
+        known: Any = None,
     ) -> list[list[tuple[float, NDArray[np.int32]]]]:
         """Predict the k best labellings of each sequence."""
         batch = _encoded(model, data, threads)
-        return model.chain.kbest_batch(batch, model.weights, k, threads)
+        return model.chain.kbest_batch(batch, model.weights, k, threads, known)
 
     def describe(self, model: TaggerModel, request: DescriptionRequest) -> dict[str, Any]:
         """Say what a model holds.
@@ -128,7 +150,8 @@ class TaggerKind(ModelKind):
             not say), ``n_labels``, ``n_pair_features``, ``n_weights`` (of a full model),
             ``n_nonzero``, ``memory_bytes``, ``labels``, ``certificate``, ``objective`` (None if the
             file does not say), ``training``, ``params``, ``template`` (its source), ``top``,
-            ``transitions``; with ``selected`` also ``selected``. The start of a sequence is the
+            ``transitions``; with ``selected`` also ``selected``, with a kernel ``kernel`` and
+            ``n_support``. The start of a sequence is the
             ``from`` None, its end the ``to`` None.
         """
         chain, meta = model.chain, model.meta
@@ -148,12 +171,18 @@ class TaggerKind(ModelKind):
             "labels": chain.classes_,
             "certificate": shown_certificate(meta.get("certificate")),
             "objective": stored_objective(model),
+            "temperature": self.temperature(model),
             "training": training,
             "params": params,
             "template": None if template is None else template.source,
             "top": strongest_features(model, request.top, label),
             "transitions": strongest_transitions(model, request.transitions, label),
         }
+        if isinstance(model.weights, KernelWeights):
+            weights = model.weights
+            summary["n_weights"] = weights.dual_coef.size + weights.edges.size
+            summary["kernel"] = dict(meta["kernel"])
+            summary["n_support"] = weights.n_support
         if request.selected:
             summary["selected"] = selected(model)
         return summary
@@ -172,6 +201,11 @@ class TaggerKind(ModelKind):
 
     def write_text(self, path: Any, model: TaggerModel) -> int:
         """Write all weights that are not zero as a text."""
+        if isinstance(model.weights, KernelWeights):
+            raise NotCompatibleError(
+                f"has no weights of features, but {model.weights.n_support} support tokens of the "
+                f"kernel {model.weights.kernel.name}; no text has them"
+            )
         return write_text(path, model)
 
 

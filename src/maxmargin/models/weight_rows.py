@@ -9,6 +9,7 @@ import numpy as np
 
 from maxmargin._native import SparseWeights
 from maxmargin.features.template_encoder import TemplateEncoder
+from maxmargin.structures.kernels import KernelWeights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,6 +59,11 @@ def tail_rows(model: TaggerModel) -> NDArray[Any]:
     array of shape (rows, labels)
         Of the layout ``model.chain.layout.without_sparse``.
     """
+    if isinstance(model.weights, KernelWeights):
+        layout = model.chain.layout.without_sparse
+        rows = np.zeros((layout.n_rows, layout.n_labels))
+        rows[layout.edges] = model.weights.edges
+        return rows
     if isinstance(model.weights, SparseWeights):
         return model.weights.arrays()[3].reshape(-1, model.chain.n_labels)
     return full_matrix(model)[model.chain.layout.tail]
@@ -76,6 +82,9 @@ def count_nonzero(model: TaggerModel) -> int:
     int
         Of features, transitions and all others.
     """
+    if isinstance(model.weights, KernelWeights):
+        learned = (model.weights.dual_coef, model.weights.edges)
+        return sum(int(np.count_nonzero(part)) for part in learned)
     if isinstance(model.weights, SparseWeights):
         _, _, weights, tail = model.weights.arrays()
         return int(np.count_nonzero(weights)) + int(np.count_nonzero(tail))
@@ -95,6 +104,9 @@ def memory_bytes(model: TaggerModel) -> int:
     int
         Bytes.
     """
+    if isinstance(model.weights, KernelWeights):
+        learned = model.weights
+        return int(learned.dual_coef.nbytes + learned.edges.nbytes + learned.support.nbytes)
     if isinstance(model.weights, SparseWeights):
         return model.weights.memory_bytes
     return int(model.weights.nbytes)
@@ -121,6 +133,8 @@ def weight_blocks(
     """
     layout, L = model.chain.layout, model.chain.n_labels
     first = 0
+    if isinstance(model.weights, KernelWeights):  # features have none
+        return
     if isinstance(model.weights, SparseWeights):
         counts, labels, weights, tail = model.weights.arrays()
         ends = np.cumsum(counts, dtype=np.int64)

@@ -7,11 +7,13 @@ The command line and the tests of its models use these calls; each file has one 
 - `validation`: scores, and the best pass of a training
 - `grid`: several C
 - `cross_validation`: folds
+- `auto_c`: a search for C
 - `path`: several l1_ratios, and the sparsest model that is good enough
 - `nonzeros`: the l1_ratio for a wanted number of weights
 - `refit`: a sparse model trained again without L1
 """
 
+from maxmargin.selection.auto_c import search_C
 from maxmargin.selection.cross_validation import cross_validate, folds
 from maxmargin.selection.encoded import Encoded, encode_labelled
 from maxmargin.selection.fitting import FitOptions, Outcome, fit
@@ -46,5 +48,6 @@ __all__ = [
     "path_points",
     "regularization_path",
     "report_of",
+    "search_C",
     "search_nonzeros",
 ]

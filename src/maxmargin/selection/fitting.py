@@ -14,9 +14,9 @@ from maxmargin.memory import require_memory
 from maxmargin.metrics import TagReport
 from maxmargin.regularizers import make_regularizer
 from maxmargin.selection.encoded import Encoded
-from maxmargin.selection.validation import Validation, main_score, report_of
+from maxmargin.selection.validation import Validation, best_pass, main_score, report_of
 from maxmargin.solvers import Certificate, SolveResult, make_solver, solve
-from maxmargin.solvers.driver import make_certificate, require_learned
+from maxmargin.solvers.driver import require_learned
 from maxmargin.solvers.ending import best_pass_reason
 from maxmargin.solvers.machine import Machine
 from maxmargin.structures.weight_layout import StructureLayout
@@ -24,7 +24,7 @@ from maxmargin.structures.weight_layout import StructureLayout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from maxmargin._native import ChainProblem
+    from maxmargin._native import Problem
     from maxmargin.structures.chain import Chain
 
 __all__ = ["FitOptions", "Outcome", "fit"]
@@ -44,6 +44,7 @@ class FitOptions:
     seed: int | None = 0
     checkpoint: Any = None
     resume: bool = False
+    start: Any = None
 
 
 @dataclass
@@ -101,7 +102,7 @@ class Outcome:
 
 def fit(
     chain: Chain,
-    problem: ChainProblem,
+    problem: Problem,
     C: float,
     options: FitOptions,
     *,
@@ -117,7 +118,7 @@ def fit(
     ----------
     chain : Chain
         The structure, prepared.
-    problem : ChainProblem
+    problem : Problem
         The training data.
     C : float
         Weight of the loss.
@@ -147,7 +148,10 @@ def fit(
     KeyboardInterrupt
         If Ctrl-C came before it learned anything.
     """
-    validation = None if valid is None else Validation(chain, valid, options.threads, on_score)
+    validation = None
+    if valid is not None and not problem.has_kernel:
+        # (With a kernel the primal of earlier weights is not known: the end alone is scored.)
+        validation = Validation(chain, valid, options.threads, on_score)
     require_memory(*chain.memory_needed(options.dtype))
     layout = StructureLayout(chain, chain.layout.size, options.dtype)
     result = solve(
@@ -161,28 +165,24 @@ def fit(
         time_limit=options.time_limit,
         n_jobs=options.threads,
         random_state=options.seed,
-        callbacks=[*callbacks, *([] if validation is None else [validation])],
+        # The score of a pass is known before the line about it is written.
+        callbacks=[*([] if validation is None else [validation]), *callbacks],
         checkpoint=options.checkpoint,
         resume=options.resume,
         engine=machine,
+        start=options.start if machine is None else None,
         warn=False,
     )
     if not may_be_empty:
         require_learned(result)
     outcome = Outcome(C, result, result.weights, result.certificate, gap_asked=options.gap)
-    if validation is None or valid is None:
+    if valid is None:
+        return outcome
+    outcome.report = report_of(chain, valid, result.weights, options.threads)
+    if validation is None:
         return outcome
     outcome.scores = validation.scores
-    outcome.report = report_of(chain, valid, result.weights, options.threads)
-    if validation.best is not None and validation.best[0] > main_score(outcome.report):
-        _, outcome.best_pass, outcome.weights, outcome.report = validation.best
-        # The dual of the end is a lower bound of every primal, also of these earlier weights.
-        primal = result.engine.primal_of(outcome.weights, options.threads)
-        dual = result.certificate.dual
-        widened = result.certificate.widened
-        if outcome.weights.dtype != result.weights.dtype:  # the best pass came before that
-            widened = None
-        outcome.certificate = make_certificate(
-            result.engine, primal, dual, problem.n_examples, widened=widened
-        )
+    best = best_pass(validation, result, main_score(outcome.report), options.threads)
+    if best is not None:
+        outcome.best_pass, outcome.weights, outcome.certificate, outcome.report = best
     return outcome

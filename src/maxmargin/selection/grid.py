@@ -1,12 +1,14 @@
-"""Trainings for several C, each from where the last one ended."""
+"""Trainings for several C, or in search of one, each from where the last one ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.selection.auto_c import search_C
 from maxmargin.selection.encoded import Encoded
 from maxmargin.selection.fitting import FitOptions, Outcome, fit
+from maxmargin.selection.validation import main_score
 
 if TYPE_CHECKING:
     from maxmargin.structures.chain import Chain
@@ -20,6 +22,7 @@ def fit_grid(
     Cs: Sequence[float],
     options: FitOptions,
     *,
+    auto: bool = False,
     valid: Encoded | None = None,
     sample_weight: Any = None,
     callbacks: Callable[[float], Iterable[Any]] = lambda _: (),
@@ -36,6 +39,8 @@ def fit_grid(
         The training data.
     Cs : sequence of float
         Weights of the loss.
+    auto : bool
+        Whether to search the C that is best on ``valid``, beginning with the first of ``Cs``.
     sample_weight : array of shape (n_sequences,), optional
         A factor of C for each sequence.
     callbacks : callable
@@ -50,8 +55,10 @@ def fit_grid(
     """
     problem = chain.encoded_problem(data.batch, data.codes, sample_weight=sample_weight)
     outcomes: list[Outcome] = []
-    machine = None
-    for C in sorted(Cs):
+
+    def score(C: float) -> float | None:
+        if outcomes and outcomes[-1].result.interrupted:
+            return None
         outcome = fit(
             chain,
             problem,
@@ -60,12 +67,16 @@ def fit_grid(
             valid=valid,
             callbacks=callbacks(C),
             on_score=on_score,
-            machine=machine,
+            machine=outcomes[-1].result.engine if outcomes else None,
         )
-        machine = outcome.result.engine
         outcomes.append(outcome)
         if on_outcome is not None:
             on_outcome(outcome)
-        if outcome.result.interrupted:
-            break
-    return outcomes
+        return float("nan") if outcome.report is None else main_score(outcome.report)
+
+    if auto:
+        search_C(score, Cs[0])
+    else:
+        for C in sorted(Cs):
+            score(C)
+    return sorted(outcomes, key=lambda outcome: outcome.C)

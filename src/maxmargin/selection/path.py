@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from maxmargin.metrics import TagReport
-    from maxmargin.solvers import Certificate
+    from maxmargin.solvers import Certificate, SolveResult
     from maxmargin.solvers.machine import Machine
     from maxmargin.structures.chain import Chain
 
@@ -37,6 +37,7 @@ __all__ = [
     "check_series_options",
     "path_points",
     "regularization_path",
+    "trained_path",
 ]
 
 #: The l1_ratios of a path unless others are given, from sparse to dense.
@@ -95,6 +96,8 @@ class PathPoint:
         kept training from the gap asked for.
     n_weights : int
         Length of the native array; 0: that of the path.
+    own_score : float or None
+        The score on the validation data, where there is no report of tags.
     """
 
     l1_ratio: float
@@ -110,6 +113,7 @@ class PathPoint:
     places: NDArray[np.int64] = field(repr=False)
     values: NDArray[Any] = field(repr=False)
     n_weights: int = 0
+    own_score: float | None = None
 
     @property
     def token_accuracy(self) -> float | None:
@@ -124,7 +128,7 @@ class PathPoint:
     @property
     def score(self) -> float | None:
         """The figure by which models are chosen: F1, or accuracy where there are no chunks."""
-        return None if self.report is None else main_score(self.report)
+        return self.own_score if self.report is None else main_score(self.report)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of this point, as JSON can hold them."""
@@ -204,7 +208,7 @@ class Path:
         known = [score for score in scores if score is not None]
         if not known or len(known) < len(scores):
             raise ValueError("the models have no scores; give the path validation data")
-        least = max(known) * (1 - max_loss)
+        least = max(known) - max_loss * abs(max(known))  # scores that are minus a loss are negative
         good = [k for k, score in enumerate(known) if score >= least]
         return min(good, key=lambda k: (self.points[k].n_nonzero, -known[k]))
 
@@ -257,42 +261,72 @@ def regularization_path(
         If there are no points, one of them is out of range, or an option does not go with a path.
     """
     check_series_options(options)
+    problem = chain.encoded_problem(data.batch, data.codes, sample_weight=sample_weight)
+
+    def train(net: ElasticNet, ratio: float, C: float, machine: Machine | None) -> SolveResult:
+        own = dataclasses.replace(options, regularizer=net)
+        watched = callbacks(ratio, C)
+        outcome = fit(
+            chain, problem, C, own, callbacks=watched, machine=machine, may_be_empty=True
+        )
+        return outcome.result
+
+    def judge(weights: NDArray[Any]) -> dict[str, Any]:
+        report = None if valid is None else report_of(chain, valid, weights, options.threads)
+        return {"report": report}
+
+    return trained_path(points, train, judge, on_point)
+
+
+def trained_path(
+    points: Sequence[tuple[float, float]],
+    train: Callable[[ElasticNet, float, float, Machine | None], SolveResult],
+    judge: Callable[[NDArray[Any]], dict[str, Any]],
+    on_point: Callable[[PathPoint], object] | None = None,
+) -> Path:
+    """Train at each point of a path, each time from where the last training ended.
+
+    Parameters
+    ----------
+    points : sequence of (l1_ratio, C)
+        What to train with, in this order.
+    train : callable
+        ``train(net, l1_ratio, C, machine)`` trains once, from a machine if there is one.
+    judge : callable
+        Gives ``report`` or ``own_score`` of native weights.
+    on_point : callable or None
+        Called with each point.
+
+    Returns
+    -------
+    Path
+        The models. After Ctrl-C, those so far; the last one is then not at its end.
+    """
     nets = [(ElasticNet(l1_ratio=ratio), ratio, C) for ratio, C in points]
     if not nets:
         raise ValueError("a path has no points; expected at least one pair (l1_ratio, C)")
-    problem = chain.encoded_problem(data.batch, data.codes, sample_weight=sample_weight)
     made: list[PathPoint] = []
     machine: Machine | None = None
     for net, ratio, C in nets:
         begin = time.perf_counter()
-        own = dataclasses.replace(options, regularizer=net)
-        outcome = fit(
-            chain,
-            problem,
-            C,
-            own,
-            callbacks=callbacks(ratio, C),
-            machine=machine,
-            may_be_empty=True,
-        )
-        result, weights = outcome.result, outcome.weights
-        machine = result.engine
-        report = None if valid is None else report_of(chain, valid, weights, options.threads)
+        result = train(net, ratio, C, machine)
+        machine, weights = result.engine, result.weights
+        judged = {"report": None, **judge(weights)}
         places = np.flatnonzero(weights)
         point = PathPoint(
             l1_ratio=float(ratio),
             C=float(C),
             n_nonzero=len(places),
-            certificate=outcome.certificate,
+            certificate=result.certificate,
             passes=result.n_passes,
             seconds=time.perf_counter() - begin,
             converged=result.converged,
             stop_reason=result.stop_reason,
-            report=report,
             oracle_calls=result.history[-1].oracle_calls if len(result.history) else 0,
             places=places,
             values=weights[places],
             n_weights=weights.size,
+            **judged,
         )
         made.append(point)
         if on_point is not None:

@@ -29,7 +29,7 @@ from maxmargin.memory import require_memory
 from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.state import RunState
 
-__all__ = ["Beside", "load_beside", "load_checkpoint", "save_checkpoint"]
+__all__ = ["Beside", "load_beside", "load_checkpoint", "read_identity", "save_checkpoint"]
 
 FORMAT = "maxmargin checkpoint"
 VERSION = 1
@@ -211,6 +211,29 @@ def _check_identity(name: str, saved: dict[str, Any], identity: dict[str, Any]) 
             raise ModelFormatError(
                 f"{name} is a checkpoint of another run: {key} is {there} there and {here} here"
             )
+
+
+def read_identity(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what the run of a checkpoint solves.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    dict
+        Sizes, C, solver, regulariser and a hash of the data, as the file says.
+
+    Raises
+    ------
+    ModelFormatError
+        If it is not a checkpoint, or damaged.
+    """
+    name = os.fspath(path)
+    with _opened(path, name) as (about, _):
+        return dict(about["identity"])
 
 
 def _check_widened(run: RunState, name: str) -> None:

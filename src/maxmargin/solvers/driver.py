@@ -44,6 +44,7 @@ from maxmargin.solvers.limits import PassLimit
 from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.observers import Callback, PassObserver
 from maxmargin.solvers.ownership import one_at_a_time
+from maxmargin.solvers.planting import begin_from
 from maxmargin.solvers.refusals import check_compatible
 from maxmargin.solvers.registry import SOLVERS
 from maxmargin.solvers.run import Run
@@ -119,6 +120,7 @@ def solve(
     resume: bool = False,
     beside: Beside | None = None,
     engine: Machine | None = None,
+    start: Any = None,
     warn: bool = True,
 ) -> SolveResult:
     """Train.
@@ -166,6 +168,10 @@ def solve(
         What a loop around this training (``maxmargin.solvers.cccp``) keeps in its checkpoints.
     engine : Machine or None
         Go on from the multipliers of this engine (a warm start).
+    start : array, path-like or None
+        Begin with the planes that the oracle finds under these weights, which are of the native
+        layout; or from the multipliers of a checkpoint of the same run but for its C
+        (``maxmargin.solvers.planting``). Not with ``engine``.
     warn : bool
         Whether to issue a `ConvergenceWarning` if training stopped before it was done.
 
@@ -206,20 +212,30 @@ def solve(
     check_compatible(solver, problem, regularizer)
 
     begin = time.perf_counter()
+    planted = 0  # calls of the oracle before the first pass
+    rng = np.random.default_rng(_seed(random_state))
+    single = dtype == "float32" and problem.offers_single
     if engine is None:
-        single = dtype == "float32" and problem.offers_single
         machine = solver.start(problem, C, regularizer, single)
+        if start is not None:
+            hashed = not hasattr(start, "shape")  # a checkpoint, which must be of the same data
+            identity = _identity(problem, machine, C, solver, regularizer, hashed=hashed)
+            machine, planted = begin_from(
+                start, machine, solver, regularizer, identity=identity, rng=rng, threads=n_jobs
+            )
     else:
+        if start is not None:
+            raise ValueError("start and engine are both where to begin; expected one of them")
         machine = engine
         if not machine.solves(problem):
             raise NotCompatibleError("the engine to go on from was made for another problem")
         solver.continue_from(machine, C, regularizer)
     context = Context(
         n_examples=problem.n_examples,
-        rng=np.random.default_rng(_seed(random_state)),
+        rng=rng,
         threads=n_jobs,
         slow_oracle=problem.slow_oracle,
-        warm=engine is not None,
+        warm=engine is not None or start is not None,
         dual=machine.dual(),
         windows=None if problem.windows is None else problem.windows.ends,
     )
@@ -234,20 +250,9 @@ def solve(
         time_limit=time_limit,
     )
     run.seconds = time.perf_counter() - begin
-    made_as, n_weights = machine.made_as
-    identity = {
-        "n_examples": problem.n_examples,
-        "n_weights": n_weights,
-        "C": C,
-        "dtype": made_as,
-        "solver": f"{solver.name}: {solver}",
-        "regularizer": str(regularizer),
-        "linear_term": _array_hash(problem.linear_term),
-    }
-    if problem.windows is not None:
-        identity["windows"] = windows_identity(problem.windows)
-    if checkpoint is not None:
-        identity["data"] = f"{problem.data_hash():016x}"
+    run.oracle_calls = planted
+    hashed = checkpoint is not None
+    identity = _identity(problem, machine, C, solver, regularizer, hashed=hashed)
     if resume and checkpoint is not None and Path(checkpoint).exists():
         saved = load_checkpoint(checkpoint, machine, identity)
         try:
@@ -422,6 +427,33 @@ def model_weights(problem: Problem, machine: Machine) -> Any:
     """
     own = getattr(problem, "model_weights", None)
     return copy_weights(machine) if own is None else own(machine)
+
+
+def _identity(
+    problem: Problem,
+    machine: Machine,
+    C: float,
+    solver: Solver,
+    regularizer: Regularizer,
+    *,
+    hashed: bool,
+) -> dict[str, Any]:
+    """Return what a run solves; with a hash of the data if it is for a checkpoint."""
+    made_as, n_weights = machine.made_as
+    identity = {
+        "n_examples": problem.n_examples,
+        "n_weights": n_weights,
+        "C": C,
+        "dtype": made_as,
+        "solver": f"{solver.name}: {solver}",
+        "regularizer": str(regularizer),
+        "linear_term": _array_hash(problem.linear_term),
+    }
+    if problem.windows is not None:
+        identity["windows"] = windows_identity(problem.windows)
+    if hashed:
+        identity["data"] = f"{problem.data_hash():016x}"
+    return identity
 
 
 def _seed(random_state: Any) -> Any:

@@ -27,6 +27,7 @@ def open_source(
     separator: str = "auto",
     comment: str | None = None,
     max_inflated: int | None = None,
+    encoding: str | None = None,
     memory: int | None = None,
 ) -> Source:
     """Return where sequences come from.
@@ -34,11 +35,11 @@ def open_source(
     Parameters
     ----------
     source : path, list of paths, pyarrow Dataset, iterable, or callable
-        Column or item files ("-" is standard input; gzip is recognised), Parquet or Arrow files or
+        Column or item files ("-" is standard input), Parquet or Arrow files or
         a directory of them, or pairs (x, y), from an iterable or a function that returns one.
     file_format : {"conll", "crfsuite", "svmhmm", "conllu", "parquet"} or None
         Of files; None: columns, or Parquet and Arrow by their ending.
-    label_column, separator, comment, max_inflated
+    label_column, separator, comment, max_inflated, encoding
         Of column files, as for `maxmargin.SequenceTagger.from_columns`.
     columns : list of str or None
         Of Parquet and Arrow: the columns, the label's last (None: all but ``sequence``); of CoNLL-U
@@ -68,7 +69,9 @@ def open_source(
         return ExampleStream(source, n_tokens=max(piece // 16, 1024))
     files = [source] if paths is None else paths
     if file_format in ("crfsuite", "svmhmm"):
-        return ItemFile(files, file_format, max_inflated=max_inflated, piece_bytes=piece)
+        return ItemFile(
+            files, file_format, max_inflated=max_inflated, encoding=encoding, piece_bytes=piece
+        )
     conllu = list(columns or ("form", "upos")) if file_format == "conllu" else None
     if file_format not in (None, "conll", "conllu"):
         raise ValueError(
@@ -80,6 +83,7 @@ def open_source(
         separator=separator,
         comment=comment,
         max_inflated=max_inflated,
+        encoding=encoding,
         conllu=conllu,
         piece_bytes=piece,
     )

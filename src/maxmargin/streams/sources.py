@@ -93,10 +93,10 @@ class ColumnFile(Source):
     Parameters
     ----------
     paths : list of paths
-        "-" is standard input; gzip is recognised.
+        "-" is standard input; compressed files are recognised.
     label_column : int
         The column of the labels; -1 is the last.
-    separator, comment, max_inflated
+    separator, comment, max_inflated, encoding
         As for `maxmargin.io.columns.read_columns`.
     conllu : list of str or None
         Columns to take of CoNLL-U files; None: the files are plain columns.
@@ -112,6 +112,7 @@ class ColumnFile(Source):
         separator: str = "auto",
         comment: str | None = None,
         max_inflated: int | None = None,
+        encoding: str | None = None,
         conllu: list[str] | None = None,
         piece_bytes: int = 1 << 20,
     ) -> None:
@@ -119,7 +120,7 @@ class ColumnFile(Source):
         self.name = ", ".join(name_of(path) for path in paths)
         self.label_column = label_column
         self.separator, self.comment = separator, comment
-        self.max_inflated = max_inflated
+        self.max_inflated, self.encoding = max_inflated, encoding
         self.conllu = conllu
         self.piece_bytes = piece_bytes
         self.file_format = "conll" if conllu is None else "conllu"
@@ -129,7 +130,9 @@ class ColumnFile(Source):
         n_columns, separator = 0, self.separator
         for path in self.paths:
             name = name_of(path)
-            pieces = text_pieces(path, self.piece_bytes, max_inflated=self.max_inflated)
+            pieces = text_pieces(
+                path, self.piece_bytes, max_inflated=self.max_inflated, encoding=self.encoding
+            )
             for piece in pieces:
                 for chunk in self._parsed(piece, name, separator, n_columns, skipped):
                     n_columns, separator = chunk.data.n_columns, chunk.data.native.separator
@@ -186,7 +189,7 @@ class ItemFile(Source):
 
     Parameters
     ----------
-    paths, max_inflated, piece_bytes
+    paths, max_inflated, encoding, piece_bytes
         As for `ColumnFile`.
     file_format : {"crfsuite", "svmhmm"}
         Which of the two.
@@ -198,12 +201,13 @@ class ItemFile(Source):
         file_format: str,
         *,
         max_inflated: int | None = None,
+        encoding: str | None = None,
         piece_bytes: int = 1 << 20,
     ) -> None:
         self.paths = paths
         self.name = ", ".join(name_of(path) for path in paths)
         self.file_format = file_format
-        self.max_inflated = max_inflated
+        self.max_inflated, self.encoding = max_inflated, encoding
         self.piece_bytes = piece_bytes
 
     def chunks(self, skipped: Skipped, vocabulary: Callable[[], Vocabulary]) -> Iterator[Chunk]:
@@ -216,6 +220,7 @@ class ItemFile(Source):
                 self.piece_bytes,
                 cutter=QidCutter() if qids else None,
                 max_inflated=self.max_inflated,
+                encoding=self.encoding,
             )
             for piece in pieces:
                 try:

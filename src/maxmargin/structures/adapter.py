@@ -124,8 +124,11 @@ class PythonProblem:
             n_features = declared_n_features(self.structure)
         else:
             n_features = checked_n_features(n_features, "n_features")
+        self._true = self._Y  # the outputs that stand for the truths
+        if offers(self.structure, "true_output"):
+            self._true = [self._true_output(i) for i in range(len(self._Y))]
         self._truths = [
-            self._features(i, self._Y[i], n_features, "its truth") for i in range(len(self._Y))
+            self._features(i, y, n_features, "its truth") for i, y in enumerate(self._true)
         ]
         self.n_examples = len(self._Y)
         self.n_weights = self._fix_size() if n_features is None else n_features
@@ -138,7 +141,7 @@ class PythonProblem:
         self._keep_bytes = keep_bytes
         self._few: dict[int, bool] = {}
         self.kept_bytes = 0
-        for i, y in enumerate(self._Y):
+        for i, y in enumerate(self._true):
             loss = self._loss(i, y)
             if loss > LOSS_TOLERANCE:
                 raise self._error("loss", i, f"is {loss} for the truth itself; expected 0")
@@ -225,7 +228,7 @@ class PythonProblem:
         if y_hat is None:
             raise self._error("argmax", i, "returned None; expected an output (a missing return?)")
         loss = self._loss(i, y_hat)
-        if self._call("equal", i, truth, y_hat):
+        if self._call("equal", i, self._true[i], y_hat):
             self._require_no_loss(i, loss)
             return _truth_plane()
 
@@ -382,7 +385,7 @@ class PythonProblem:
         self, i: int, method: str, found: Any, chunk_bytes: int
     ) -> Iterator[ListedPlanes]:
         """Yield the planes of a user's outputs in listings of at most about so many bytes."""
-        f, truth = self._truths[i], self._Y[i]
+        f, truth = self._truths[i], self._true[i]
         rows = ListedPlanes(f.indices, f.values, self.n_weights)
         for y in self._each(method, i, found):
             if y is None:
@@ -411,6 +414,12 @@ class PythonProblem:
             raise self._error(method, i, what) from error
 
     # --- what the user's methods are given and return ---
+
+    def _true_output(self, i: int) -> Any:
+        y = self._call("true_output", i, self._X[i], self._Y[i])
+        if y is None:
+            raise self._error("true_output", i, "returned None; expected an output")
+        return y
 
     def _read_only(self, w: ArrayLike) -> NDArray[np.float64]:
         if (

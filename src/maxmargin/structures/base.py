@@ -35,10 +35,12 @@ class Structure(ABC):
     If the outputs of x can be listed, ``outputs(x)`` may be written instead of ``argmax``, which
     then tries them all.
 
-    Everything else is optional: ``n_features``, ``prepare``, ``score``, ``equal``, ``encode``,
-    ``decode`` and ``best_by_loss``. No method may change its arguments, and each must give the
-    same answer to the same question. ``maxmargin.structures.check.check_structure`` tries a
-    structure out and says in words what is wrong with it.
+    Everything else is optional: ``n_features``, ``nonnegative``, ``prepare``, ``score``,
+    ``equal``, ``encode``, ``decode``, ``true_output`` and ``best_by_loss``; ``state`` and
+    ``restore`` are for model files (see `StructuralSVM.save`). No method may change its arguments,
+    and each must give the same answer to the same question.
+    ``maxmargin.structures.check.check_structure`` tries a structure out and says in words what is
+    wrong with it.
 
     Attributes
     ----------
@@ -47,6 +49,10 @@ class Structure(ABC):
         in ``prepare``, or a property. With None (the default) it is taken from the first feature
         vector that tells its size: a numpy array or a scipy.sparse row does, a dict or a tuple
         (indices, values) does not.
+    nonnegative : None, True, or array of int or bool
+        Which weights must not be negative, because ``argmax`` could not cope with it (the pairs of
+        a graph cut, for example): indices, a mask, or True for all. An attribute as ``n_features``
+        is. Training and predictions then see no such weights.
 
     Examples
     --------
@@ -112,6 +118,7 @@ class Structure(ABC):
     """
 
     n_features: int | None = None
+    nonnegative: Any = None
 
     @abstractmethod
     def joint_feature(self, x: Any, y: Any) -> Features:
@@ -248,6 +255,27 @@ class Structure(ABC):
         if isinstance(features, np.ndarray) and features.shape == w.shape:
             return float(features @ w)
         return sparse_vector(features, len(w)).dot(w)
+
+    def true_output(self, x: Any, truth: Any) -> Any:
+        """Return the output that stands for a truth (optional: if truths are no outputs).
+
+        Truths may be of another kind than outputs: grades of documents, where outputs are
+        rankings. Then ``loss`` and ``argmax`` get truths as they stand in Y, and all outputs are
+        compared with this one.
+
+        Parameters
+        ----------
+        x : object
+            An input, as it stands in X.
+        truth : object
+            Its truth, as it stands in Y.
+
+        Returns
+        -------
+        object
+            An output that has no loss; by default the truth itself.
+        """
+        return truth
 
     def prepare(self, X: Any, Y: Any) -> None:  # noqa: B027 (optional, not forgotten)
         """Look at the training data before training (optional): count labels, set n_features, ...

@@ -247,7 +247,7 @@ class Chain(ChainDecoding):
         """
         self._require_prepared()
         check_lengths(X, Y)
-        batch = self._encoded(X)
+        batch = self.encoded(X)
         codes, _ = encode_labels(Y, self._codes)
         parts = self._parts(batch, codes, token_weight, sample_weight)
         return self._constrained(self._problem(batch, parts), X)
@@ -289,8 +289,8 @@ class Chain(ChainDecoding):
         codes: NDArray[np.int32] | None = None,
         token_weight: Any = None,
         sample_weight: Any = None,
-    ) -> _native.ChainProblem:
-        """Make a native problem of encoded sequences, for a chain without a kernel.
+    ) -> _native.Problem:
+        """Make a native problem of encoded sequences.
 
         Parameters
         ----------
@@ -303,14 +303,11 @@ class Chain(ChainDecoding):
 
         Returns
         -------
-        ChainProblem
-            What a solver trains, or what can be decoded.
+        ChainProblem or KernelProblem
+            What a solver trains; without a kernel it can be decoded, too.
         """
-        self._require_weights("encoded_problem")
-        parts = self._parts(batch, codes, token_weight, sample_weight)
-        problem = self._problem(batch, parts)
-        assert isinstance(problem, _native.ChainProblem)
-        return problem
+        self._require_prepared()
+        return self._problem(batch, self._parts(batch, codes, token_weight, sample_weight))
 
     def _problem(self, batch: EncodedBatch, parts: dict[str, Any]) -> _native.Problem:
         if self._kernel is None:
@@ -322,7 +319,7 @@ class Chain(ChainDecoding):
         self._n_kernel_tokens = problem.tokens.n_tokens
         return problem
 
-    def _encoded(self, X: Any) -> EncodedBatch:
+    def encoded(self, X: Any) -> EncodedBatch:
         """Return X in numbers, by what is known."""
         self._require_prepared()
         return self.encoder.transform(X if self._kernel is None else token_numbers(X, self._kernel))
@@ -448,6 +445,8 @@ class Chain(ChainDecoding):
         chain = cls(**options, encoder=encoder)
         chain._set_labels(classes, columns)
         chain._mask = None if mask is None else EdgeMask(*mask)
+        if isinstance(chain.kernel, Kernel):  # its parameters are numbers
+            chain._kernel = chain.kernel
         return chain
 
     @property

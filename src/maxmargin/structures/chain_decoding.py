@@ -6,9 +6,11 @@ what users have, a *batch* is what the encoder made of it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +23,7 @@ from maxmargin.features import EncodedBatch, LabelCodes, check_lengths, encode_l
 from maxmargin.features.labels import label_list
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain_constraints import ChainConstraints
+from maxmargin.structures.chain_known import conflict, known_codes
 from maxmargin.structures.chain_layout import Floats
 from maxmargin.structures.chain_learning import EdgeMask
 from maxmargin.structures.kernels import KernelWeights
@@ -51,7 +54,7 @@ class ChainDecoding(Structure):
         return len(self.labels_)
 
     @abstractmethod
-    def _encoded(self, X: Any) -> EncodedBatch:
+    def encoded(self, X: Any) -> EncodedBatch:
         """Return X in numbers, by what is known."""
 
     @abstractmethod
@@ -64,7 +67,9 @@ class ChainDecoding(Structure):
 
             raise NotFittedError("this Chain knows no labels yet; call prepare(X, Y) first")
 
-    def predict(self, X: Any, weights: Weights, n_jobs: int = 1) -> list[Labelling]:
+    def predict(
+        self, X: Any, weights: Weights, n_jobs: int = 1, known: Any = None
+    ) -> list[Labelling]:
         """Return the best labelling of every sequence, within ``allowed``.
 
         Parameters
@@ -75,18 +80,27 @@ class ChainDecoding(Structure):
             The native weights.
         n_jobs : int
             Number of threads.
+        known : list of sequences, optional
+            Labels that are known, None where one is not: the best of the labellings that have them.
 
         Returns
         -------
         list of lists of labels
             One list a sequence.
         """
-        batch = self._encoded(X)
-        codes = self.predict_encoded(batch, weights, n_jobs, inputs=X)
+        batch = self.encoded(X)
+        given = self._known(known, batch)
+        codes = self.predict_encoded(batch, weights, n_jobs, given, inputs=X)
         return _split(self._decoded(codes), batch.offsets)
 
     def predict_encoded(
-        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1, *, inputs: Any = None
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        n_jobs: int = 1,
+        known: NDArray[np.int32] | None = None,
+        *,
+        inputs: Any = None,
     ) -> NDArray[np.int32]:
         """Return the codes of the best labelling of every encoded sequence, within ``allowed``.
 
@@ -98,6 +112,9 @@ class ChainDecoding(Structure):
             The native weights.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not. Not with
+            constraints.
         inputs : list of sequences, ColumnTable or Items, optional
             The same sequences with their words; needed if there are constraints.
 
@@ -105,12 +122,23 @@ class ChainDecoding(Structure):
         -------
         int32 array of shape (n_tokens,)
             Places in ``labels_``.
+
+        Raises
+        ------
+        KnownLabelError
+            If no labelling that is allowed has the known labels.
         """
         self._require_prepared()
         if self.constraints is not None and self.constraints.active:
+            if known is not None:
+                raise NotCompatibleError(
+                    "known labels are for decoding without constraints, and this model has some; "
+                    'give decode="off", or say what is known by a constraint'
+                )
             return self.infer(batch, weights, n_jobs, inputs=inputs).codes
         problem, native = self._decodable(batch, weights)
-        codes, _ = problem.predict(native, n_jobs, *self._masks())
+        with self._naming_conflicts(known, batch):
+            codes, _ = problem.predict(native, n_jobs, *self._masks(), known=known)
         return codes
 
     def infer(
@@ -141,7 +169,7 @@ class ChainDecoding(Structure):
         return self.constraints.infer(problem, bound, native, self._masks(), n_jobs)
 
     def kbest(
-        self, X: Any, weights: Weights, k: int, n_jobs: int = 1
+        self, X: Any, weights: Weights, k: int, n_jobs: int = 1, known: Any = None
     ) -> list[list[tuple[Labelling, float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
 
@@ -155,17 +183,25 @@ class ChainDecoding(Structure):
             How many; at least 1.
         n_jobs : int
             Number of threads.
+        known : list of sequences, optional
+            Labels that are known, None where one is not.
 
         Returns
         -------
         list of lists of (labels, score)
             For every sequence its labellings, best first; fewer where fewer exist.
         """
-        found = self.kbest_batch(self._encoded(X), weights, k, n_jobs)
+        batch = self.encoded(X)
+        found = self.kbest_batch(batch, weights, k, n_jobs, self._known(known, batch))
         return [[(self._decoded(codes), float(score)) for score, codes in paths] for paths in found]
 
     def kbest_batch(
-        self, batch: EncodedBatch, weights: Weights, k: int, n_jobs: int = 1
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        k: int,
+        n_jobs: int = 1,
+        known: NDArray[np.int32] | None = None,
     ) -> list[list[tuple[float, NDArray[np.int32]]]]:
         """Return the k best labellings of every encoded sequence, within ``allowed``.
 
@@ -179,6 +215,8 @@ class ChainDecoding(Structure):
             How many; at least 1.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not.
 
         Returns
         -------
@@ -195,7 +233,8 @@ class ChainDecoding(Structure):
         self._require_prepared()
         self._refuse_constraints("the k best labellings")
         problem, native = self._decodable(batch, weights)
-        return problem.kbest(native, k, n_jobs, *self._masks())
+        with self._naming_conflicts(known, batch):
+            return problem.kbest(native, k, n_jobs, *self._masks(), known=known)
 
     def score_labellings(
         self, X: Any, Y: Any, weights: Weights, n_jobs: int = 1
@@ -221,7 +260,7 @@ class ChainDecoding(Structure):
         self._require_prepared()
         check_lengths(X, Y)
         codes, _ = encode_labels(Y, self._codes)
-        problem, native = self._decodable(self._encoded(X), weights)
+        problem, native = self._decodable(self.encoded(X), weights)
         scores = problem.score(native, codes, n_jobs)
         if self.constraints is not None and self.constraints.features:
             scores += self.constraints.worth(self.constraints.bind(X, self.labels_), codes)
@@ -261,11 +300,15 @@ class ChainDecoding(Structure):
         list of arrays of shape (T, L)
             Over all labellings, whatever ``allowed`` says; columns in the order of ``labels_``.
         """
-        batch = self._encoded(X)
+        batch = self.encoded(X)
         return np.split(self.max_marginals_batch(batch, weights, n_jobs), batch.offsets[1:-1])
 
     def max_marginals_batch(
-        self, batch: EncodedBatch, weights: Weights, n_jobs: int = 1
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        n_jobs: int = 1,
+        known: NDArray[np.int32] | None = None,
     ) -> NDArray[np.float64]:
         """Return the max-marginals of the tokens of all encoded sequences.
 
@@ -277,6 +320,8 @@ class ChainDecoding(Structure):
             The native weights.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not.
 
         Returns
         -------
@@ -287,7 +332,119 @@ class ChainDecoding(Structure):
         self._require_prepared()
         self._refuse_constraints("max-marginals")
         problem, native = self._decodable(batch, weights)
-        return problem.max_marginals(native, n_jobs).reshape(-1, self.n_labels)
+        found = problem.max_marginals(native, n_jobs, known=known)
+        return found.reshape(-1, self.n_labels)
+
+    def marginals_batch(
+        self, batch: EncodedBatch, weights: Weights, temperature: float = 1.0, n_jobs: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probabilities of the labels of all tokens, p(y) ~ exp(score / temperature).
+
+        Parameters
+        ----------
+        batch : EncodedBatch
+            What ``encoder.transform`` made.
+        weights : array or SparseWeights
+            The native weights.
+        temperature : float
+            What scores are divided by; positive.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        log_z : array of shape (n_sequences,)
+            The logarithm of the sum of exp(score / temperature) over all labellings.
+        marginals : array of shape (n_tokens, L)
+            Columns in the order of ``labels_``. The sums are over the labellings within
+            ``allowed``, as predictions are.
+        """
+        self._require_prepared()
+        self._refuse_constraints("probabilities")
+        problem, native = self._decodable(batch, weights)
+        log_z, marginals = problem.marginals(native, temperature, True, n_jobs, *self._masks())
+        return log_z, marginals.reshape(-1, self.n_labels)
+
+    def log_partition_batch(
+        self, batch: EncodedBatch, weights: Weights, temperature: float = 1.0, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        """Return the first answer of `marginals_batch`, for half of the work.
+
+        Parameters
+        ----------
+        batch, weights, temperature, n_jobs
+            As for `marginals_batch`.
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+            The logarithms.
+        """
+        self._require_prepared()
+        self._refuse_constraints("probabilities")
+        problem, native = self._decodable(batch, weights)
+        found: tuple[NDArray[np.float64], Any]
+        found = problem.marginals(native, temperature, False, n_jobs, *self._masks())
+        return found[0]
+
+    def scores_batch(
+        self,
+        batch: EncodedBatch,
+        codes: NDArray[np.int32],
+        weights: Weights,
+        n_jobs: int = 1,
+    ) -> NDArray[np.float64]:
+        """Return the scores of given labellings of encoded sequences.
+
+        Parameters
+        ----------
+        batch : EncodedBatch
+            What ``encoder.transform`` made.
+        codes : int32 array of shape (n_tokens,)
+            Their labels, as places in ``labels_``.
+        weights : array or SparseWeights
+            The native weights.
+        n_jobs : int
+            Number of threads.
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+            The scores; minus infinity where a labelling is not within ``allowed``.
+        """
+        self._require_prepared()
+        self._refuse_constraints("probabilities")
+        problem, native = self._decodable(batch, weights)
+        scores = problem.score(native, codes, n_jobs)
+        scores[~self.allowed_batch(batch.offsets, codes)] = -np.inf
+        return scores
+
+    def allowed_batch(
+        self, offsets: NDArray[np.int64], codes: NDArray[np.int32]
+    ) -> NDArray[np.bool_]:
+        """Tell which labellings are within ``allowed``.
+
+        Parameters
+        ----------
+        offsets : int64 array of shape (n_sequences + 1,)
+            Where sequences begin.
+        codes : int32 array of shape (n_tokens,)
+            Their labels, as places in ``labels_``.
+
+        Returns
+        -------
+        bool array of shape (n_sequences,)
+            True where a prediction could be this labelling.
+        """
+        good = np.ones(len(codes), dtype=bool)
+        if self._mask is not None:
+            transition, start, end = self._mask
+            first, last = offsets[:-1], offsets[1:] - 1
+            good[1:] = transition.reshape(self.n_labels, -1)[codes[:-1], codes[1:]] != 0
+            good[first] = start[codes[first]] != 0
+            good[last] &= end[codes[last]] != 0
+        whole: NDArray[np.bool_] = np.logical_and.reduceat(good, offsets[:-1])
+        return whole
 
     def known_codes(self, Y: Any) -> NDArray[np.int32]:
         """Return the codes of labels (places in ``labels_``), -1 for a label that is not known.
@@ -315,6 +472,22 @@ class ChainDecoding(Structure):
                 f"{what} are those of the chain alone, and this model decodes with constraints; "
                 'use predict, or decode="off" without constraint features'
             )
+
+    def _known(self, known: Any, batch: EncodedBatch) -> NDArray[np.int32] | None:
+        return None if known is None else known_codes(known, self._codes, batch.offsets)
+
+    @contextlib.contextmanager
+    def _naming_conflicts(self, known: Any, batch: EncodedBatch) -> Iterator[None]:
+        """Say which of the known labels cannot be, where native code finds no labelling."""
+        try:
+            yield
+        except ValueError:
+            found = None
+            if known is not None:
+                found = conflict(known, batch.offsets, self._mask, self.labels_)
+            if found is None:
+                raise
+            raise found from None
 
     def _masks(self) -> tuple[Any, Any, Any]:
         return (None, None, None) if self._mask is None else self._mask

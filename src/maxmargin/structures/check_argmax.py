@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from maxmargin.structures.adapter import LOSS_TOLERANCE, real_number, value_tolerance
 from maxmargin.structures.check_calls import MAX_LISTED, MethodFailed, StructureCalls
 from maxmargin.structures.check_values import copied, kind_of, shape_of, unchanged
-from maxmargin.structures.duck import offers
+from maxmargin.structures.duck import nonnegative_weights, offers
 from maxmargin.structures.vectors import SparseVector, sparse_vector
 
 __all__ = ["ArgmaxChecks"]
@@ -85,6 +85,9 @@ class ArgmaxChecks:
                 w[~mask] = 0.0
             else:
                 w *= {"small": 1e-3, "unit": 1.0, "large": 1e3}[kind]
+            where = nonnegative_weights(self.calls.structure, d)
+            if where is not None:
+                w[where] = np.abs(w[where])
             yield w, f"{kind} random weights" if kind != "zero" else "zero weights"
 
     def run(self, truths: dict[int, SparseVector]) -> None:
@@ -97,7 +100,7 @@ class ArgmaxChecks:
         """
         weights = list(self._weight_vectors())
         for i, features in truths.items():
-            truth = Candidate(self.calls.Y[i], features, 0.0, f"the truth Y[{i}]")
+            truth = Candidate(self.calls.true_output(i), features, 0.0, f"the truth Y[{i}]")
             answers = [Answer(w, label) for w, label in weights]
             kept: list[tuple[Any, Any, str]] = []  # what argmax returned, and a copy of it
             for answer in answers:
@@ -130,7 +133,7 @@ class ArgmaxChecks:
     ) -> Candidate | None:
         """Call argmax (twice) and look at the output by itself."""
         args = {"x": self.calls.X[i], "w": answer.w}
-        given = truth.y if with_truth else None
+        given = self.calls.Y[i] if with_truth else None
         text = f"argmax(X[{i}], w, truth=Y[{i}])" if with_truth else f"argmax(X[{i}], w)"
         try:
             y = self.calls.call("argmax", i, args, given)
@@ -154,7 +157,7 @@ class ArgmaxChecks:
         features = self.calls.features(i, y, origin)
         loss = self.calls.loss(i, y)
         self.calls.report.checks += 1
-        if not self.calls.equal(i, self.calls.Y[i], y):
+        if not self.calls.equal(i, self.calls.true_output(i), y):
             self.other_outputs += 1
             self.with_loss += loss > LOSS_TOLERANCE
         elif loss > LOSS_TOLERANCE:
@@ -172,6 +175,9 @@ class ArgmaxChecks:
         if not offers(self.calls.structure, "score"):
             return
         w = self.rng.normal(size=self.calls.n_features)
+        where = nonnegative_weights(self.calls.structure, self.calls.n_features)
+        if where is not None:
+            w[where] = np.abs(w[where])
         returned = self.calls.call("score", i, {"x": self.calls.X[i], "y": y, "w": w})
         score = real_number(returned)
         expected = features.dot(w)
@@ -199,7 +205,7 @@ class ArgmaxChecks:
                 "return the best output; is a return statement missing?",
             )
             raise MethodFailed
-        expected, found = kind_of(self.calls.Y[i]), kind_of(y)
+        expected, found = kind_of(self.calls.true_output(i)), kind_of(y)
         if expected != found:
             self.calls.problem(
                 "kind of output",
@@ -274,7 +280,7 @@ class ArgmaxChecks:
         if len(listed) > MAX_LISTED:
             return
         self.calls.report.checks += 1
-        if not any(self.calls.equal(i, self.calls.Y[i], y) for y in listed):
+        if not any(self.calls.equal(i, self.calls.true_output(i), y) for y in listed):
             self.calls.problem(
                 "truth not listed",
                 "outputs",
@@ -289,7 +295,10 @@ class ArgmaxChecks:
         structure, shape = self.calls.structure, shape_of(self.calls.Y[i])
         fitting = (int(j) for j in others if shape_of(self.calls.Y[int(j)]) == shape)
         for j in itertools.islice(fitting, MAX_BORROWED):
-            y = copied(self.calls.Y[j])
+            try:
+                y = copied(self.calls.true_output(j))
+            except MethodFailed:
+                continue
             try:  # refusing an output is no mistake, so nothing is recorded here
                 returned = structure.joint_feature(copied(self.calls.X[i]), y)
                 features = sparse_vector(returned, self.calls.n_features)

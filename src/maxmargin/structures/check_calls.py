@@ -11,7 +11,7 @@ from maxmargin.structures.adapter import LOSS_TOLERANCE, real_number
 from maxmargin.structures.base import Structure
 from maxmargin.structures.check_report import Finding, StructureReport
 from maxmargin.structures.check_values import copied, unchanged
-from maxmargin.structures.duck import describe_exception
+from maxmargin.structures.duck import describe_exception, offers
 from maxmargin.structures.vectors import BadFeatures, Features, SparseVector, sparse_vector
 
 __all__ = ["MAX_LISTED", "MethodFailed", "StructureCalls"]
@@ -54,6 +54,7 @@ class StructureCalls:
         self.report = report
         self.found: dict[tuple[str, str], Finding] = {}
         self.n_features = 0
+        self._true: dict[int, Any] = {}
 
     # --- recording ---
 
@@ -139,6 +140,24 @@ class StructureCalls:
                     f"work on a copy of {name}",
                 )
         return result
+
+    def true_output(self, i: int) -> Any:
+        """Return the output that stands for the truth of example i: the truth, in most cases."""
+        if not offers(self.structure, "true_output"):
+            return self.Y[i]
+        if i not in self._true:
+            y = self.call("true_output", i, {"x": self.X[i], "y": self.Y[i]})
+            if y is None:
+                self.problem(
+                    "output is None",
+                    "true_output",
+                    i,
+                    f"true_output(X[{i}], Y[{i}]) returned None; expected an output",
+                    "return an output that has no loss",
+                )
+                raise MethodFailed
+            self._true[i] = copied(y)
+        return self._true[i]
 
     def equal(self, i: int, y: Any, y_hat: Any) -> bool:
         """Tell whether the structure takes two outputs for the same."""

@@ -41,7 +41,7 @@ def check_truths(calls: StructureCalls) -> dict[int, SparseVector]:
 
 
 def _truth_features(calls: StructureCalls, i: int) -> Features:
-    args = {"x": calls.X[i], "y": calls.Y[i]}
+    args = {"x": calls.X[i], "y": calls.true_output(i)}
     first = copied(calls.call("joint_feature", i, args))
     second = calls.call("joint_feature", i, args)
     calls.report.checks += 1
@@ -57,7 +57,7 @@ def _truth_features(calls: StructureCalls, i: int) -> Features:
 
 
 def _check_truth_loss(calls: StructureCalls, i: int) -> None:
-    y = calls.Y[i]
+    y = calls.true_output(i)
     value = calls.loss(i, y, f"Y[{i}]")
     again = calls.loss(i, y, f"Y[{i}]")
     calls.report.checks += 2
@@ -97,8 +97,9 @@ def _check_encoders(calls: StructureCalls) -> None:
         return
     for i in calls.examples:
         try:
-            code = calls.call("encode", i, {"y": calls.Y[i]})
-            again = calls.call("encode", i, {"y": calls.Y[i]})
+            truth = calls.true_output(i)
+            code = calls.call("encode", i, {"y": truth})
+            again = calls.call("encode", i, {"y": truth})
             calls.report.checks += 1
             try:
                 useful = hash(code) == hash(again) and code == again
@@ -116,7 +117,7 @@ def _check_encoders(calls: StructureCalls) -> None:
                 continue
             decoded = calls.call("decode", i, {"code": code})
             calls.report.checks += 1
-            if not calls.equal(i, calls.Y[i], decoded):
+            if not calls.equal(i, truth, decoded):
                 calls.problem(
                     "decode",
                     "decode",

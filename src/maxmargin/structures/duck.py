@@ -25,6 +25,7 @@ __all__ = [
     "checked_n_features",
     "declared_n_features",
     "describe_exception",
+    "nonnegative_weights",
     "offers",
     "structure_name",
     "users_object",
@@ -66,6 +67,14 @@ class _Duck(Structure):
         own = offers(self, "score")
         return self.inner.score(x, y, w) if own else super().score(x, y, w)
 
+    @property
+    def nonnegative(self) -> Any:
+        return getattr(self.inner, "nonnegative", None)
+
+    def true_output(self, x: Any, truth: Any) -> Any:
+        own = offers(self, "true_output")
+        return self.inner.true_output(x, truth) if own else truth
+
     def prepare(self, X: Any, Y: Any) -> None:
         if offers(self, "prepare"):
             self.inner.prepare(X, Y)
@@ -82,8 +91,8 @@ class _Duck(Structure):
         return self.inner.decode(code) if offers(self, "decode") else super().decode(code)
 
 
-def users_object(structure: Structure) -> Any:
-    """Return the object that the user gave to `as_structure`."""
+def users_object(structure: Any) -> Any:
+    """Return the object that the user wrote, without what `as_structure` put around it."""
     return structure.inner if isinstance(structure, _Duck) else structure
 
 
@@ -206,6 +215,51 @@ def declared_n_features(structure: Structure) -> int | None:
     if value is None:
         return None
     return checked_n_features(value, f"n_features of {name}")
+
+
+def nonnegative_weights(structure: Any, n_features: int) -> NDArray[np.bool_] | None:
+    """Return which weights must not be negative, as the structure says.
+
+    Parameters
+    ----------
+    structure : Structure
+        After ``prepare``.
+    n_features : int
+        Number of weights.
+
+    Returns
+    -------
+    bool array of shape (n_features,) or None
+        None: all may be.
+
+    Raises
+    ------
+    StructureError
+        If what it says is no mask and are no indices.
+    """
+    said: Any = getattr(users_object(structure), "nonnegative", None)
+    if said is None or said is False:
+        return None
+    mask = np.zeros(n_features, dtype=bool)
+    if said is True:
+        mask[:] = True
+        return mask
+    where = np.asarray(said)
+    fits = where.shape == mask.shape if where.dtype == np.bool_ else where.ndim == 1
+    if where.dtype.kind not in "biu" or not fits:
+        raise StructureError(
+            f"nonnegative of {structure_name(structure)} is an array of {where.dtype} of the shape "
+            f"{where.shape}; expected True, indices, or a mask of {n_features} entries",
+            method="nonnegative",
+        )
+    if where.dtype != np.bool_ and where.size and not 0 <= where.min() <= where.max() < n_features:
+        raise StructureError(
+            f"nonnegative of {structure_name(structure)} has an index outside of 0 to "
+            f"{n_features - 1}",
+            method="nonnegative",
+        )
+    mask[where] = True
+    return mask
 
 
 def checked_n_features(value: Any, what: str) -> int:

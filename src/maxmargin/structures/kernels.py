@@ -363,7 +363,13 @@ class KernelWeights:
         for begin in range(0, tokens.n_tokens, step):
             some = slice(begin, min(begin + step, tokens.n_tokens))
             block = tokens.take(np.arange(some.start, some.stop))
-            scores[some] = self.values(block) @ self.dual_coef
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores[some] = self.values(block) @ self.dual_coef
+        if not np.isfinite(scores).all():
+            raise ValueError(
+                f"the kernel {self.kernel.name} gives scores that are not finite; are there "
+                "features of very large size?"
+            )
         return scores
 
     def decodable(self, batch: EncodedBatch) -> tuple[_native.ChainProblem, Floats]:

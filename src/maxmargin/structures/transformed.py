@@ -37,6 +37,7 @@ class Transformed(Structure):
         self.n_features = len(root)
         self.equal = structure.equal  # type: ignore[method-assign]
         self.encode = structure.encode  # type: ignore[method-assign]
+        self.true_output = structure.true_output  # type: ignore[method-assign]
         if offers(structure, "outputs"):  # training asks which of these a structure has
             self.outputs = structure.outputs  # type: ignore[method-assign]
         if offers(structure, "argmax"):

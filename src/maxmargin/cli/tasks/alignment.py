@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from maxmargin.cli.options import number
 from maxmargin.cli.tasks.base import Examples, Task
+from maxmargin.io.compression import plain_name
 
 if TYPE_CHECKING:
     import argparse
@@ -160,7 +161,7 @@ class AlignmentTask(Task):
         data = read_bytes(path)
         file = BytesIO(data)
         # For messages; it is not compressed any more, whatever its name says.
-        file.name = source.removesuffix(".gz")
+        file.name = plain_name(source)
         if data.lstrip()[:1] == b">":
             if truths:
                 raise FileFormatError(

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import argparse
 
     from maxmargin.estimators.native import NativeEstimator
+    from maxmargin.metrics import TagReport
 
 __all__ = ["Examples", "Task"]
 
@@ -184,6 +185,23 @@ class Task(ABC):
             As `score`.
         """
         return self.score(examples, predicted)
+
+    def report(self, examples: Examples, predicted: Any) -> TagReport | None:
+        """Return the scores of each label, where an output is one.
+
+        Parameters
+        ----------
+        examples : Examples
+            With the true outputs.
+        predicted : sequence
+            One output for each.
+
+        Returns
+        -------
+        TagReport or None
+            Each example is a sequence of one token; None where outputs are no labels.
+        """
+        return None
 
     def words(self, figures: dict[str, Any]) -> str:
         """Return scores in a line for people.

@@ -7,17 +7,19 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 from maxmargin.cli.options import at_least, number
 from maxmargin.cli.tasks.base import Examples, Task
 from maxmargin.errors import ModelFormatError
+from maxmargin.io.compression import plain_name
 from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     import argparse
 
     from maxmargin.estimators.classes import MulticlassSVM
+    from maxmargin.metrics import TagReport
 
 __all__ = ["ClassesTask"]
 
 TEXT, SVMLIGHT = "text", "svmlight"
-#: Names of files that end so are of SVM-light's format, also with .gz behind.
+#: Names of files that end so are of SVM-light's format, also with .gz and the like behind.
 ENDINGS = (".svm", ".svmlight", ".libsvm")
 
 
@@ -111,7 +113,7 @@ A file has a document in each line: its label, a tab, its text. Files whose name
         """Return the format of the files."""
         found = options.format
         if found is None:
-            bare = str(options.train).removesuffix(".gz")
+            bare = plain_name(str(options.train))
             found = SVMLIGHT if bare.endswith(ENDINGS) else TEXT
         return {"format": found}
 
@@ -187,3 +189,9 @@ A file has a document in each line: its label, a tab, its text. Files whose name
             "accuracy": sum(right.values()) / len(truths),
             "macro_f1": sum(f1) / len(f1),
         }
+
+    def report(self, examples: Examples, predicted: Any) -> TagReport:
+        """Return the scores of each class."""
+        from maxmargin.metrics import evaluate
+
+        return evaluate([[str(y)] for y in examples.y], [[str(label)] for label in predicted])

@@ -216,6 +216,6 @@ examples:
 
 def _apart(trees: Any) -> tuple[list[Any], list[Any] | None]:
     """Return heads and relations (None without) of trees."""
-    if trees and isinstance(trees[0], tuple):
+    if len(trees) > 0 and isinstance(trees[0], tuple):
         return [heads for heads, _ in trees], [names for _, names in trees]
     return list(trees), None

@@ -8,7 +8,8 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from maxmargin.cli.console import note, say
+from maxmargin.cli.console import flush, note, say
+from maxmargin.cli.grid import add_grid, grid_of, in_words, settings_of
 from maxmargin.cli.options import add_threads, number
 from maxmargin.cli.peak_memory import peak_rss_mb
 from maxmargin.cli.progress import Progress
@@ -18,7 +19,7 @@ from maxmargin.cli.training_options import (
     add_regularizer,
     add_saving,
     add_solving,
-    grid_of,
+    add_talking,
     regularizer_of,
     solver_of,
 )
@@ -35,6 +36,7 @@ class _Trained(NamedTuple):
 
     estimator: NativeEstimator
     figures: dict[str, Any] | None
+    setting: dict[str, Any] = {}  # noqa: RUF012
 
     @property
     def score(self) -> float:
@@ -89,10 +91,8 @@ class TaskTraining:
         group.add_argument(
             "--valid", metavar="FILE", help="score the model on this file; needed by --grid"
         )
-        group.add_argument(
-            "--grid", metavar="C=A,B,...", help="train for each C; keep the best on --valid"
-        )
-        parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+        add_grid(group, "C, l1-ratio or min-count, where the task has them")
+        add_talking(parser)
 
     def run(self, options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         """Run the command.
@@ -111,7 +111,7 @@ class TaskTraining:
         """
         self._check(options)
         begin = time.perf_counter()
-        Cs = grid_of(options)
+        grid = grid_of(options)
         reading = self.task.reading(options)
         train = self.task.read(options.train, reading, truths=True)
         valid = None
@@ -120,25 +120,45 @@ class TaskTraining:
         known = time.perf_counter()
         if not options.quiet and not options.json:
             say(f"{options.train}: {len(train)} {self.task.items}")
+            flush()
 
+        from maxmargin.selection.auto_c import search_C
         from maxmargin.solvers.ending import was_interrupted
         from maxmargin.solvers.interrupts import HeldInterrupt
 
         import_module("maxmargin.estimators.native")  # seconds, which are not those of training
         ready = time.perf_counter()
         outcomes: list[_Trained] = []
-        for C in Cs:
-            outcomes.append(self._fitted(C, train, valid, options, several=len(Cs) > 1))
-            if was_interrupted(outcomes[-1].estimator.stop_reason_):
-                break
+        several = len(grid.Cs) > 1 or grid.auto or grid.several
+        for setting, own in settings_of(options, grid):
+
+            def score(C: float, own: Any = own, setting: Any = setting) -> float | None:
+                if outcomes and was_interrupted(outcomes[-1].estimator.stop_reason_):
+                    return None
+                label = f"{in_words(setting)}C={C:.4g}: " if several else ""
+                outcomes.append(self._fitted(C, train, valid, own, label=label, setting=setting))
+                return outcomes[-1].score
+
+            if grid.auto:
+                search_C(score, grid.Cs[0])
+            else:
+                for C in grid.Cs:
+                    score(C)
         best = outcomes[-1] if valid is None else max(outcomes, key=lambda one: one.score)
         interrupted = was_interrupted(outcomes[-1].estimator.stop_reason_)
         trained = time.perf_counter()
+        options = argparse.Namespace(**{**vars(options), **best.setting})
         summary = self._figures(best, train, options)
+        summary |= best.setting
         summary["seconds_read"], summary["seconds_train"] = known - begin, trained - ready
         if len(outcomes) > 1:
             summary["grid"] = [
-                {"C": o.estimator.C, "gap": o.estimator.certificate_.gap, "score": o.score}
+                {
+                    "C": o.estimator.C,
+                    "gap": o.estimator.certificate_.gap,
+                    "score": o.score,
+                    **o.setting,
+                }
                 for o in outcomes
             ]
         best.estimator.file_meta_ = reading
@@ -157,7 +177,7 @@ class TaskTraining:
         from maxmargin.solvers.refusals import check_regularizer
 
         if options.grid is not None and options.valid is None:
-            raise ValueError("--grid needs --valid FILE to tell which C is best")
+            raise ValueError("--grid needs --valid FILE to tell which model is best")
         if options.resume and options.checkpoint is None:
             raise ValueError("--resume needs --checkpoint FILE")
         if options.checkpoint is not None and options.grid is not None:
@@ -176,10 +196,11 @@ class TaskTraining:
         valid: Examples | None,
         options: argparse.Namespace,
         *,
-        several: bool,
+        label: str,
+        setting: dict[str, Any],
     ) -> _Trained:
-        """Train with one C, with a line of progress."""
-        lines = [] if options.quiet else [Progress(options.gap, f"C={C:g}: " if several else "")]
+        """Train with one C, with lines of progress that begin with a label."""
+        lines = [Progress(options.gap, label, verbose=options.verbose)] if not options.quiet else []
         plain = options.slack is None and options.rescale is None
         estimator = self.task.make(
             options,
@@ -205,16 +226,20 @@ class TaskTraining:
 
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
-            estimator.fit(train.X, train.y)
+            try:
+                estimator.fit(train.X, train.y)
+            except KeyboardInterrupt:
+                if not hasattr(estimator, "weights_"):
+                    raise  # it came before there was a model
         for line in lines:
             line.close()
         figures = None
         if valid is not None:
             figures = self.task.score_model(valid, estimator.predict(valid.X), estimator)
-            if several and not options.quiet:
+            if label and not options.quiet:
                 gap = f"gap {100 * estimator.certificate_.gap:.2g} %"
-                note(f"C={C:g}: {gap}, {self.task.words(figures)}")
-        return _Trained(estimator, figures)
+                note(f"{label}{gap}, {self.task.words(figures)}")
+        return _Trained(estimator, figures, setting)
 
     def _figures(
         self, best: _Trained, train: Examples, options: argparse.Namespace

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import naming, say
+from maxmargin.cli.label_output import label_figures, print_labels
 from maxmargin.cli.tasks.registry import task_named
 
 if TYPE_CHECKING:
@@ -19,10 +20,12 @@ __all__ = ["evaluate_file", "predict_file"]
 CHAIN_ONLY = {
     "nbest": None,
     "scores": False,
-    "confusion": False,
+    "marginals": False,
     "format": None,
     "function": None,
-    "comment": None,
+    "comments": None,
+    "encoding": None,
+    "known": None,
 }
 
 
@@ -115,12 +118,21 @@ def evaluate_file(kind: StructuredKind, options: argparse.Namespace) -> tuple[in
     seconds = time.perf_counter() - known
     figures = task.score_model(examples, predicted, estimator)
     rate = len(examples) / seconds if seconds > 0 else None
+    report = task.report(examples, predicted)
+    if report is None and options.confusion:
+        raise ValueError(
+            f"--confusion is for models whose outputs are labels; {options.model} is of the task "
+            f"{task.name}"
+        )
     if not options.json:
         say(task.words(figures), needed=True)
+        if report is not None:
+            print_labels(report, [], options)
         if rate is not None:
             say(f"{len(examples)} {task.items}, {rate:.0f} a second", needed=True)
     return 0, {
         **figures,
+        **({} if report is None else label_figures(report, [], options)),
         "task": task.name,
         f"n_{task.items}": len(examples),
         "seconds_load": loaded - begin,

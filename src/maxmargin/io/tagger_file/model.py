@@ -9,11 +9,10 @@ import numpy as np
 from maxmargin import _native
 from maxmargin.memory import require_memory
 from maxmargin.structures.chain import Chain
+from maxmargin.structures.kernels import KernelWeights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 __all__ = ["KIND", "LABEL_TYPES", "MASKS", "TaggerModel", "dense_weights"]
 
@@ -32,7 +31,7 @@ class TaggerModel(NamedTuple):
     ----------
     chain : Chain
         The structure, prepared.
-    weights : array or SparseWeights
+    weights : array, SparseWeights or KernelWeights
         Its weights.
     meta : dict
         ``certificate``, ``training`` (settings and figures), ``params`` (of the estimator) and
@@ -49,7 +48,7 @@ class TaggerModel(NamedTuple):
     objective: Callable[[], dict[str, Any]] | None = None
 
 
-def dense_weights(model: TaggerModel) -> NDArray[Any]:
+def dense_weights(model: TaggerModel) -> Any:
     """Return the weights of a loaded model as the full matrix that estimators keep.
 
     Parameters
@@ -59,9 +58,11 @@ def dense_weights(model: TaggerModel) -> NDArray[Any]:
 
     Returns
     -------
-    array
-        Native weights, aligned.
+    array or KernelWeights
+        Native weights, aligned; of a model with a kernel its support tokens and coefficients.
     """
+    if isinstance(model.weights, KernelWeights):
+        return model.weights
     if isinstance(model.weights, _native.SparseWeights):
         require_memory("the full matrix of the weights", model.chain.layout.n_bytes("float32"))
         return model.weights.dense()

@@ -10,8 +10,10 @@ from maxmargin.io.container import read_container
 from maxmargin.io.inconsistent import naming_file
 from maxmargin.io.meta_checks import check_meta
 from maxmargin.io.objective import LOSS_COSTS, restore_objective
+from maxmargin.io.tagger_file.confidence import check_confidence
 from maxmargin.io.tagger_file.constraints import restore_constraints
 from maxmargin.io.tagger_file.encoders import FunctionNeededError, read_encoder
+from maxmargin.io.tagger_file.kernels import read_kernel_weights
 from maxmargin.io.tagger_file.model import KIND, LABEL_TYPES, MASKS, TaggerModel
 from maxmargin.io.tagger_file.sizes import read_sizes
 from maxmargin.io.tagger_file.weights import read_weights
@@ -66,6 +68,7 @@ def _restored(container: Container, function: Callable[[Any], Any] | None) -> Ta
     """Make a model of what a file holds; see `naming_file` for what this may raise."""
     meta, arrays = container.meta, container.arrays
     check_meta(meta)
+    check_confidence(meta)
     sizes = read_sizes(meta, arrays)
     classes, columns, L = meta["classes"], meta["columns"], sizes.n_labels
     if any(type(c) not in LABEL_TYPES for c in classes) or len(set(classes)) != L or L == 0:
@@ -73,10 +76,17 @@ def _restored(container: Container, function: Callable[[Any], Any] | None) -> Ta
     if any(type(c) is not int for c in columns) or sorted(columns) != [*range(L)]:
         raise ValueError("the labels are not numbered from 0")
     encoder = read_encoder(container, sizes, function)
-    weights = read_weights(arrays, sizes)
-    encoder.double = getattr(weights, "dtype", None) == np.float64
+    weights: Any
+    options: dict[str, Any] = {}
+    if "kernel" in meta:
+        weights = read_kernel_weights(meta, arrays, sizes)
+        encoder.double = meta["dtype"] == "float64"
+        options["kernel"] = weights.kernel
+    else:
+        weights = read_weights(arrays, sizes)
+        encoder.double = getattr(weights, "dtype", None) == np.float64
     mask = _read_mask(arrays, L)
-    chain = Chain.restore(encoder, classes, np.array(columns, dtype=np.intp), mask)
+    chain = Chain.restore(encoder, classes, np.array(columns, dtype=np.intp), mask, **options)
     chain.constraints = restore_constraints(meta, arrays)
     if "objective" not in meta:
         return TaggerModel(chain, weights, meta)

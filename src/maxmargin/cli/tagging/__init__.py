@@ -1,0 +1,1 @@
+"""The parts of ``maxmargin tag``: streams, known labels, and what is written of predictions."""
