@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from maxmargin.estimators.latent_svm import LatentSVM
     from maxmargin.estimators.linear import SVR, BinarySVM
     from maxmargin.estimators.parser import Parser
-    from maxmargin.estimators.self_training import constraint_driven
     from maxmargin.estimators.progress import ProgressBar
+    from maxmargin.estimators.self_training import constraint_driven
     from maxmargin.estimators.taxonomy import TaxonomySVM
     from maxmargin.estimators.transductive import TransductiveTagger
     from maxmargin.features.columns import ColumnTable

@@ -81,6 +81,7 @@ def constraint_driven(
     c = bound.coefficients("soft", penalty)
     c = np.where(np.isfinite(c), c, 1e6)
     plain = chain.encoded_problem(data.unlabelled)
+    assert isinstance(plain, _native.ChainProblem)
     guided = bound.problem(plain, width=beam)
     first = weights.copy()
     present = _aligned(first)

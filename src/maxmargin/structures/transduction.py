@@ -173,6 +173,7 @@ class TransductiveData:
         given = 1.0 if self.sample_weight is None else np.asarray(self.sample_weight, np.float64)
         weight = np.broadcast_to(share * given, (self.n_labelled,)).copy()
         chain = self.chain.encoded_problem(self.labelled, self.truth, self.token_weight, weight)
+        assert isinstance(chain, _native.ChainProblem)
         if not self.features:
             return chain
         assert self.labelled_bound is not None
@@ -262,6 +263,7 @@ class Transduction:
         encoded = data.chain.encoded_problem(
             data.unlabelled, data.reference, None, np.full(m, C2 / m)
         )
+        assert isinstance(encoded, _native.ChainProblem)
         self.unlabelled = bound.problem(
             encoded,
             features=data.features,
