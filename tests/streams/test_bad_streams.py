@@ -88,7 +88,7 @@ def test_numbers_as_labels(tmp_path):
     data = [([["a"], ["b"]], [1, 0])] * 5
     encode(data, tmp_path / "d.mme")
     model = SequenceTagger().fit(EncodedCorpus.open(tmp_path / "d.mme"))
-    assert model.predict([[["a"], ["b"]]]) == [[1, 0]]
+    assert list(model.predict([[["a"], ["b"]]])) == [[1, 0]]
     with pytest.raises(TypeError, match="str, int, float or bool"):
         encode([([["a"]], [(1, 2)])], tmp_path / "d.mme")
 
@@ -216,4 +216,4 @@ def test_golden_file():
     corpus = EncodedCorpus.open(golden)
     assert (corpus.n_sequences, corpus.n_tokens, corpus.classes) == (2, 3, ["N", "V"])
     model = SequenceTagger(C=1.0, random_state=0).fit(corpus)
-    assert model.predict([[["dogs"], ["bark"]]]) == [["N", "V"]]
+    assert list(model.predict([[["dogs"], ["bark"]]])) == [["N", "V"]]

@@ -142,8 +142,8 @@ def tagger(request):
 
 
 def test_tagger(tagger):
-    assert tagger.predict(X, known=[["V", None], None]) == [["V", "V"], ["V", "N", "V"]]
-    assert tagger.predict(X, known=[[None, None], [None] * 3]) == tagger.predict(X) == Y
+    assert list(tagger.predict(X, known=[["V", None], None])) == [["V", "V"], ["V", "N", "V"]]
+    assert list(tagger.predict(X, known=[[None, None], [None] * 3])) == list(tagger.predict(X)) == Y
     paths = tagger.predict_kbest(X, 10, known=[["V", None], ["V", "V", None]])
     assert [len(p) for p in paths] == [2, 2]
     assert all(labels[0] == "V" for labels, _ in paths[0])

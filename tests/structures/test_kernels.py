@@ -419,14 +419,6 @@ def test_pair_features_have_weights():
         tagger(kernel="rbf", template=template).fit(rows, [["A", "B"], ["B", "A"]])
 
 
-def test_a_model_file_cannot_hold_it(tmp_path):
-    X, y = texts(10)
-    model = tagger(kernel="rbf", gap=0.1).fit(X, y)
-    with pytest.raises(NotCompatibleError, match=r"support tokens of the kernel rbf.*Pickle"):
-        model.save(tmp_path / "model")
-    assert not (tmp_path / "model").exists()
-
-
 def test_methods_about_weights():
     X, y = rings(5)
     chain = Chain(kernel="rbf")
@@ -434,7 +426,6 @@ def test_methods_about_weights():
     for call in (
         lambda: chain.joint_feature(X[0], y[0]),
         lambda: chain.argmax(X[0], np.zeros(5)),
-        lambda: chain.encoded_problem(chain.encoder.transform(X)),
     ):
         with pytest.raises(NotCompatibleError, match='kernel="linear"'):
             call()
