@@ -48,8 +48,8 @@ CHOSEN: dict[str, dict[int, dict[str, float]]] = {
         300: {"C1": 1000, "C2": 10, "mu": 1, "C2_i": 10, "mu_i": 1},
     },
     "ads": {
-        10: {"C1": 30, "C2": 10, "mu": 4, "C2_i": 10, "mu_i": 4},
-        25: {"C1": 100, "C2": 10, "mu": 4, "C2_i": 10, "mu_i": 4},
+        10: {"C1": 30, "C2": 30, "mu": 4, "C2_i": 30, "mu_i": 4},
+        25: {"C1": 100, "C2": 30, "mu": 4, "C2_i": 30, "mu_i": 4},
         100: {"C1": 300, "C2": 10, "mu": 1, "C2_i": 10, "mu_i": 1},
     },
 }
@@ -316,7 +316,8 @@ def curve(task: Task, draws: int, steps: int = 4, step: int = 5) -> dict[str, li
                 tagger.fit([hmm(task.X[i]) for i in chosen], [task.y[i] for i in chosen])
                 scores.append(100 * tagger.score([hmm(x) for x in task.test], task.test_y))
                 if how == "suggest":
-                    found = [s.index for s in tagger.suggest([hmm(task.X[i]) for i in left], step)]
+                    pool = [hmm(task.X[i]) for i in left]
+                    found = [one.sequence for one in tagger.suggest(pool, step)]
                 else:
                     found = list(range(step))
                 chosen = chosen + [left[k] for k in found]

@@ -78,7 +78,7 @@ def compare_ocr(data: Path, labelled: list[int], draws: int) -> dict[str, Any]:
             zero = chain.layout.zeros("float32")  # the paper's start: w = 0
             constraints.append(accuracy(chain, there, svm.train(both, zero).chain_weights, truth))
             print(
-                f"fold {k}: standard {standard[-1]:.2f}, by constraints {constraints[-1]:.2f}",
+                f"fold {k}: standard {standard[-1]:.2f}, constraints {constraints[-1]:.2f}",
                 flush=True,
             )
         gain = np.array(constraints) - np.array(standard)
