@@ -9,6 +9,7 @@
 #include "polling.hpp"
 #include "problem.hpp"
 #include "python_structure.hpp"
+#include "shares.hpp"
 #include "widen.hpp"
 
 namespace mm {
@@ -31,6 +32,7 @@ class PythonProblemHandle final : public Problem {
   PythonStructure structure_;
 };
 
+constexpr const char* kNoShares = "with a kernel u is not a sum over shares of the examples";
 constexpr const char* kKernelLink = "with a kernel w belongs to L2: the link must be the identity and nu 0";
 
 // An engine of either precision, with the calls that Python makes.
@@ -269,6 +271,45 @@ class EngineHandle final : public Owned {
     return with_certifier(threads, [](auto& certifier) { return certifier.certify(); });
   }
 
+  // ---- shares of the examples (shares.hpp) ----
+
+  template <class Call>
+  auto with_array(nb::handle given, Call&& call) const {
+    require(!mapped(), kNoShares);
+    return std::visit([&](const auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      Array<T> array;
+      require(nb::try_cast(given, array, false), "the sums must have the type of the weights");
+      require(array.shape(0) == e->weights().size(), "the sums must have an entry for each weight");
+      return call(*e, array.data());
+    }, engine_);
+  }
+
+  nb::tuple changes(nb::handle base, double scale) const {
+    return with_array(base, [&](const auto& e, const auto* array) {
+      SparseChange found = mm::changes(e.weights(), array, scale);
+      return nb::make_tuple(to_numpy(std::move(found.indices)), to_numpy(std::move(found.values)));
+    });
+  }
+  void settle(nb::handle sums, double C) {
+    require(std::isfinite(C) && C > 0.0, "C must be positive and finite, got " + std::to_string(C));
+    with_array(sums, [&](auto& e, const auto* array) { e.settle(array, C); });
+  }
+  nb::object own_sums() {
+    require(!mapped(), kNoShares);
+    return to_numpy(std::visit([&](const auto& e) { return mm::own_sums(*e, *formulated_.structure<double>()); }, engine_));
+  }
+  nb::tuple place(Array<double> sums, int threads) {
+    require(!mapped(), kNoShares);
+    require(sums.shape(0) == formulated_.structure<double>()->n_weights(), "expected an entry for each 8-byte weight");
+    const auto [penalty, conjugate, risk] = with_certifier(threads, [&](auto& certifier) { return certifier.place(sums.data()); });
+    return nb::make_tuple(penalty, conjugate, risk);
+  }
+  // Σ of what the slacks cost at the last w that was looked at, and Σ α l less the price of quadratic slacks.
+  std::pair<double, double> risk_and_worth() const {
+    return std::visit([](const auto& e) { return std::pair(e->blocks().risk(), e->blocks().expected_loss() - e->blocks().expected_price()); }, engine_);
+  }
+
   // The primal of weights that need not be the present ones, under the same objective.
   template <class T>
   double primal_of(Array<T> weights, int threads) {
@@ -469,12 +510,16 @@ class EngineHandle final : public Owned {
       std::vector<T> weights;
       std::vector<double> running;
       take(d, "weights", weights);
-      take(d, "running", running);
+      // Of a share of the examples (shares.hpp) nobody has the running sums.
+      if (d.contains("running")) take(d, "running", running);
+      const bool counted = d.contains("running");
       std::vector<double> gaps;
       take(d, "gaps", gaps);
       require(gaps.size() == e->blocks().n_examples(), "the checkpoint does not fit this problem: it has the gaps of other examples");
       for (const double g : gaps) require(std::isfinite(g), "the checkpoint holds a gap that is not finite");
-      require(running.size() == 2 && std::isfinite(running[0]) && std::isfinite(running[1]), "the checkpoint's running sums are damaged");
+      require(!counted || running.size() == 2, "the checkpoint's running sums are damaged");
+      if (!counted) running.assign(2, 0.0);
+      require(std::isfinite(running[0]) && std::isfinite(running[1]), "the checkpoint's running sums are damaged");
       require(weights.size() == e->weights().size(), "the checkpoint does not fit this problem: expected " +
               std::to_string(e->weights().size()) + " weights, found " + std::to_string(weights.size()));
       for (const T w : weights) require(std::isfinite(w), "the checkpoint holds a weight that is not finite");
@@ -541,6 +586,7 @@ class EngineHandle final : public Owned {
         e->weights().relink();
         e->weights().take_change();
       }
+      if (!counted) running = {e->blocks().expected_loss(), e->dual()};
       // The sums that steps added up, within what rounding may have done to them.
       const double loss = e->blocks().expected_loss(), size = e->C() * (loss + e->blocks().expected_price());
       const bool loss_fits = std::abs(running[0] - loss) <= 1e-6 * (1.0 + std::abs(loss));
@@ -711,6 +757,11 @@ void bind_engine(nb::module_& m) {
       .def("relink", &EngineHandle::relink, "link"_a)
       .def("set_fixed", &EngineHandle::set_fixed, "fixed"_a.none())
       .def("receive", &EngineHandle::receive, "change"_a)
+      .def("changes", &EngineHandle::changes, "base"_a, "scale"_a)
+      .def("settle", &EngineHandle::settle, "sums"_a, "C"_a)
+      .def("own_sums", &EngineHandle::own_sums)
+      .def("place", &EngineHandle::place, "sums"_a, "threads"_a = 1)
+      .def("risk_and_worth", &EngineHandle::risk_and_worth)
       .def("grow", &EngineHandle::grow)
       .def("refresh", &EngineHandle::refresh)
       .def("release", &EngineHandle::release, "examples"_a)

@@ -6,6 +6,7 @@
 // have left weights with digits that sums of multipliers lose; then the better of the two are kept.)
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "engine.hpp"
@@ -69,6 +70,22 @@ class Certifier {
       for (std::size_t j = 0; j < engine_.weights().size(); ++j) penalty -= double(weights[j]) * double(fixed[j]);
     }
     return objective(penalty, w.data());
+  }
+
+  // Of the sum of all shares' u (shares.hpp): Ω of the engine's w, Ω*(u), and what the slacks of the
+  // engine's own examples cost at w. The engine goes on with u and w.
+  std::array<double, 3> place(const double* sums) {
+    Weights<double> exact(exact_.n_weights(), widened_link());
+    std::copy(sums, sums + exact.size(), exact.sums());
+    exact.relink();
+    problem_.copy_weights(exact, engine_.weights());
+    engine_.set_own_weights(false);
+    engine_.recount();
+    AlignedArray<double> w(exact_.n_weights());
+    widen(engine_.weights().data(), w.data());
+    const double penalty = widened_link().penalty(w.data(), w.size());
+    objective(penalty, w.data());
+    return {penalty, exact.conjugate(), engine_.blocks().risk()};
   }
 
   // What rounding does to the primal: the sum over the examples of by how much their costs at the

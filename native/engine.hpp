@@ -378,6 +378,17 @@ class Engine {
     recount();
   }
 
+  // The u that all shares have made, and the C that steps are to be made with (shares.hpp): w follows, the
+  // multipliers here stay.
+  void settle(const T* sums, double C) {
+    own_weights_ = false;
+    blocks_.set_C(C);
+    std::copy(sums, sums + weights_.size(), weights_.sums());
+    weights_.relink();
+    weights_.take_change();
+    recount();
+  }
+
   // Another fixed linear term u₀ (nullptr: none): planes and multipliers stay.
   void set_fixed(const T* fixed) {
     own_weights_ = false;
