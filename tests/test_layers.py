@@ -46,6 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("models.kinds",),  # the registry, which imports a kind when it is asked for
     ("selection",),  # trainings of a chain and choices among models, without scikit-learn
     ("estimators",),  # with scikit-learn
+    ("distributed",),  # trainings on many machines
     ("models",),  # kinds of model files: loaded as estimators, described for `info`
     ("demo",),  # an experiment with an estimator
     ("report",),  # pictures

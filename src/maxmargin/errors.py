@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckpointWarning",
+    "ClusterError",
     "ConstraintError",
     "ConvergenceWarning",
     "EmptyFileError",
@@ -29,6 +30,10 @@ __all__ = [
 
 class MaxMarginError(Exception):
     """Base of every exception that maxmargin itself defines."""
+
+
+class ClusterError(MaxMarginError, RuntimeError):
+    """A cluster cannot be used, or is not there any more."""
 
 
 class StructureError(MaxMarginError, ValueError):

@@ -164,6 +164,17 @@ def test_what_rounding_takes_away_comes_in_the_next_message():
     np.testing.assert_allclose(theirs, total, rtol=2e-7)
     np.testing.assert_allclose(joint.exact, total, rtol=1e-14)
     assert joint.conjugate == pytest.approx(0.5 * total @ total, rel=1e-9)
+    assert joint.penalty == pytest.approx(0.5 * total @ total, rel=1e-9)
+
+
+def test_the_penalty_and_its_conjugate_are_kept_up_to_date():
+    rng = np.random.default_rng(1)
+    for link in (Link(lower=-0.2, upper=0.2, scale=2.0), Link(offset=np.full(20, 0.3))):
+        joint = JointSums(20, "float64", link)
+        for _ in range(5):
+            joint.add([SparseVector.of(rng.normal(size=20), np.float32) for _ in range(2)])
+        assert joint.conjugate == pytest.approx(link.conjugate(joint.exact), rel=1e-9)
+        assert joint.penalty == pytest.approx(link.penalty(link.weights(joint.exact)), rel=1e-9)
 
 
 @pytest.mark.parametrize("reported", [False, True])

@@ -25,6 +25,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,9 @@ class Coordinator:
     MOMENTUM = 0.9
     #: Its σ is at least this share of K, which it comes to in steps of this factor.
     BOLDEST, BOLDER = 0.7, 0.95
+    #: One round in so many, at least, looks at the joint w: what exact passes see of the gap depends
+    #: on where the momentum has them begin.
+    LOOK_EVERY = 5
     #: Shares that are lost are made anew so many times in a row, at most.
     MAX_FAULTS = 20
     #: Certificates in a row that are no better than the best one before training gives up.
@@ -138,7 +142,7 @@ class Coordinator:
         self.dual = -self.joint.conjugate
         self.open: float | None = None  # P - D, as far as it is known
         self.parts = 1
-        self.looks = 0
+        self.looks = self.collected = 0
         self.boldness = 1.0
         self.momentum = 0.0
         self.seconds = 0.0
@@ -195,8 +199,6 @@ class Coordinator:
                 stacklevel=3,
             )
         if self.history:
-            from dataclasses import replace
-
             self.history[-1] = replace(
                 self.history[-1],
                 primal=certificate.primal,
@@ -219,7 +221,7 @@ class Coordinator:
                 left = self.time_limit - self.seconds
                 if left <= 0 and self.history:
                     return f"time_limit = {self.time_limit:g} s"
-            begin = time.perf_counter()
+            begin, before = time.perf_counter(), self.seconds
             record = self._with_faults(lambda: self._round(left, begin))
             self.faults_in_a_row = 0
             if record.gap <= self.gap:
@@ -227,7 +229,7 @@ class Coordinator:
             due = time.perf_counter() - self.report_at
             if due > max(self.checkpoint_seconds, 10 * self.report_seconds):
                 self._with_faults(self._report)
-            self.seconds += time.perf_counter() - begin - (record.seconds - self.seconds_before)
+            self.seconds += time.perf_counter() - begin - (self.seconds - before)
             if any([callback(record) for callback in self.callbacks]):
                 return "stopped by a callback"
 
@@ -244,7 +246,8 @@ class Coordinator:
             and self.parts >= solver.PARTS * self.n_examples
         )
         near = self._near(solver.NEAR)
-        look = "collect" if self._near(solver.CONFIRM) or settled else "exact"
+        overdue = self.looks - self.collected >= self.LOOK_EVERY
+        look = "collect" if self._near(solver.CONFIRM) or settled or overdue else "exact"
         average = 0.0 if self.open is None else max(0.0, self.open / self.C / self.parts)
         warm = self.looks + 1 >= solver.warm_passes
         relaxation = min(solver.relaxation, 1.0) if near else solver.relaxation
@@ -265,7 +268,7 @@ class Coordinator:
         task, K = self._task(left), self.group.size
         down = K * self.joint.change.nbytes
         # Primal and dual of the w at which the round begins, once its slacks are known.
-        penalty = self.joint.penalty() if task.look == "collect" else math.nan
+        penalty = self.joint.penalty if task.look == "collect" else math.nan
         reports: list[Report] = self.group.call("round", self.joint.change, task)
         up = sum(report.change.nbytes for report in reports)
         self.looks += 1
@@ -273,6 +276,7 @@ class Coordinator:
         self.oracle_calls += sum(report.oracle_calls for report in reports)
         primal, gap, estimate = math.nan, math.nan, math.nan
         if task.look == "collect":
+            self.collected = self.looks
             primal = penalty + self.C * sum(report.risk for report in reports)
             if math.isfinite(primal):
                 self.open = primal - self.dual
@@ -289,7 +293,6 @@ class Coordinator:
             )
         self._follow(dual)
         self.bytes_sent += up + down
-        self.seconds_before = self.seconds
         self.seconds += time.perf_counter() - begin
         record = RoundRecord(
             n_pass=task.n_round,
@@ -424,9 +427,13 @@ class Coordinator:
                     )
         self.report_seconds = time.perf_counter() - begin
 
-    def save_reported(self) -> bool:
-        """Write the multipliers that were last reported; false if there are none."""
-        return self.checkpoint is not None and all(s is not None for s in self.reported)
+    def last_saved(self) -> str:
+        """Say what is left of a run that cannot go on."""
+        if self.checkpoint is None:
+            return "nothing was saved: give checkpoint=... to keep what was learned"
+        if any(state is None for state in self.reported):
+            return f"{self.checkpoint}: no checkpoint was written yet"
+        return f"the checkpoint {self.checkpoint} has the last report; go on with resume=True"
 
     def _saved(self) -> Saved:
         states = [state for state in self.reported if state is not None]

@@ -40,7 +40,7 @@ class JointSums:
         self.link = link
         # A link with one number in each field: Ω* of some entries does not depend on the others.
         self._uniform = all(np.ndim(value) == 0 for value in vars(link).values())
-        self.conjugate = link.conjugate(self.exact)
+        self._count()
         self.change = EMPTY
         self._sum = np.zeros(size)
 
@@ -48,7 +48,7 @@ class JointSums:
         """Begin anew at a u that all shares have."""
         self.theirs = theirs.copy()  # a share in this process has the other one
         self.exact = theirs.astype(np.float64)
-        self.conjugate = self.link.conjugate(self.exact)
+        self._count()
         self.change = EMPTY
 
     def add(self, changes: Sequence[SparseVector]) -> float:
@@ -72,14 +72,26 @@ class JointSums:
         after = before + moved
         self.exact[touched] = after
         if self._uniform:
-            self.conjugate += self.link.conjugate(after) - self.link.conjugate(before)
+            (new, product), (old, earlier) = self._of(after), self._of(before)
+            self.conjugate += new - old
+            self.product += product - earlier
         else:
-            self.conjugate = self.link.conjugate(self.exact)
+            self._count()
         told = (after - self.theirs[touched]).astype(np.float32)
         self.theirs[touched] += told
         self.change = SparseVector(touched.astype(np.uint32), told)
         return float(moved @ moved) / squares if squares > 0 else 0.0
 
+    def _of(self, u: NDArray[Any]) -> tuple[float, float]:
+        """Return Ω*(u) and u·w of some entries."""
+        w = self.link.weights(u)
+        product = float(w @ u)
+        return product - self.link.penalty(w), product
+
+    def _count(self) -> None:
+        self.conjugate, self.product = self._of(self.exact)
+
+    @property
     def penalty(self) -> float:
-        """Return Ω of the w that the shares have."""
-        return self.link.penalty(self.link.weights(self.theirs))
+        """Ω(w) of w = link(u): what u·w leaves of Ω*(u)."""
+        return self.product - self.conjugate
