@@ -21,8 +21,8 @@ pytest.importorskip("distributed", exc_type=ImportError)
 
 db = pytest.importorskip("dask.bag")
 
-WORDS = "the a dog cat bird dogs cats birds barks sleeps sings bark sleep sing loudly well".split()
-TAGS = dict(zip(WORDS, "D D N N N N N N V V V V V V R R".split(), strict=True))
+WORDS = ["the", "a", "dog", "cat", "bird", "dogs", "cats", "birds", "barks", "sleeps", "sings", "bark", "sleep", "sing", "loudly", "well"]
+TAGS = dict(zip(WORDS, ["D", "D", "N", "N", "N", "N", "N", "N", "V", "V", "V", "V", "V", "V", "R", "R"], strict=True))
 
 
 def sentences(n=60, seed=0):
@@ -282,7 +282,7 @@ def test_bad_input_is_told(client, monkeypatch):
     with pytest.raises(ValueError, match="all partitions are empty"):
         DaskSequenceTagger(client=client).fit(db.from_sequence([], npartitions=1))
     some = db.from_delayed(
-        [part for part in bag_of(X, y, 2).to_delayed()]
+        list(bag_of(X, y, 2).to_delayed())
         + db.from_sequence([1], npartitions=1).filter(lambda x: False).to_delayed().tolist()
         if False
         else bag_of(X, y, 2).to_delayed()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -119,7 +121,7 @@ def test_safe_rounds_never_lower_the_dual(K, name, slack):
         duals = [record.dual for record in found.history]
         assert len(duals) == 25
         scale = 1e-6 * abs(duals[-1])  # changes of u are sent in 4 bytes
-        assert all(b >= a - scale for a, b in zip(duals, duals[1:], strict=False))
+        assert all(b >= a - scale for a, b in itertools.pairwise(duals))
         assert duals[-1] > duals[0] > 0
 
 

@@ -230,7 +230,7 @@ class Coordinator:
             if due > max(self.checkpoint_seconds, 10 * self.report_seconds):
                 self._with_faults(self._report)
             self.seconds += time.perf_counter() - begin - (self.seconds - before)
-            if any([callback(record) for callback in self.callbacks]):
+            if any(callback(record) for callback in self.callbacks):
                 return "stopped by a callback"
 
     # ---- one round ----

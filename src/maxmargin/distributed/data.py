@@ -6,6 +6,7 @@ examples have one order, whatever the number of shares; a checkpoint counts them
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -121,7 +122,7 @@ def _partitions(data: Any, sequence: str | None, label: str | None, rows: bool) 
         frames = data.to_delayed()
         ends = dask.compute(*[dask.delayed(_ends)(frame, sequence) for frame in frames])
         known = [(k, end) for k, end in enumerate(ends) if end is not None]
-        for (j, (_, last)), (k, (first, _)) in zip(known, known[1:], strict=False):
+        for (j, (_, last)), (k, (first, _)) in itertools.pairwise(known):
             if last == first:
                 raise ValueError(
                     f"sequence {quoted(str(last))} is in partitions {j} and {k}; all tokens of a "
