@@ -18,6 +18,7 @@ from maxmargin.estimators.confidence import Confidences
 from maxmargin.estimators.crfsuite_names import CrfsuiteNames
 from maxmargin.estimators.empty import labelled_without_empty, predicted, without_empty
 from maxmargin.estimators.priors import described_prior, prior_of
+from maxmargin.estimators.reporting import Reports
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.estimators.suggesting import Suggestion, suggest
 from maxmargin.estimators.threads import threads_of
@@ -42,7 +43,7 @@ CONSTRAINT_PARAMS = (
 )
 
 
-class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
+class SequenceTagger(Confidences, CrfsuiteNames, Reports, StructuralEstimator):
     """Tag sequences: words with parts of speech, letters of a word image, fields of a text, ...
 
     A structural SVM over a `Chain`: features of the tokens and transitions between neighbouring
