@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.estimators.chain_predictions import ChainPredictions
 from maxmargin.estimators.empty import labelled_without_empty
 from maxmargin.estimators.eval_set import checked_eval_set, encoded_labelled
 from maxmargin.estimators.threads import threads_of
@@ -20,28 +20,13 @@ from maxmargin.features.token_texts import TokenTexts
 
 if TYPE_CHECKING:
     from maxmargin.report.html.content import DataFacts, Evaluation
-    from maxmargin.solvers import Certificate
-    from maxmargin.solvers.history import History
     from maxmargin.structures.chain import Chain
 
 __all__ = ["Reports"]
 
 
-class Reports:
+class Reports(ChainPredictions):
     """The method of a tagger that writes a page about it."""
-
-    weights_: Any
-    n_jobs: int | None
-    gap: float
-    n_iter_: int
-    converged_: bool
-    stop_reason_: str
-    certificate_: Certificate
-    history_: History
-
-    @abstractmethod
-    def _decoder(self) -> Chain:
-        """Return the chain, decoding as the parameters say now."""
 
     def report(
         self,
@@ -110,8 +95,7 @@ class Reports:
             )
         history = self.history_
         best = getattr(self, "best_pass_", None)
-        estimator: Any = self
-        params = estimator.get_params(deep=False)
+        params = self.get_params(deep=False)
         labels = [name for name, _ in data[0].labels] if data else []
         content = Content(
             title=title or f"Report of a {type(self).__name__}",
