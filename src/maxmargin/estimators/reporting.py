@@ -53,8 +53,8 @@ class Reports(ChainPredictions):
         y : list of label sequences, optional
             Their labels.
         train : tuple (X, y), optional
-            The data that the model was trained on, to be described. Without `X` and `y`, the scores
-            are on these, and the page warns of it.
+            The data that the model was trained on, to be described. Without ``X`` and ``y``, the
+            scores are on these, and the page warns of it.
         words : list of sequences of str, optional
             A text for each token of the data that are scored. By default it is the first column, or
             the feature that is called like a word.
@@ -64,7 +64,7 @@ class Reports(ChainPredictions):
         Returns
         -------
         dict
-            ``report`` and ``report_bytes``; with `X` and `y` also ``temperature``,
+            ``report`` and ``report_bytes``; with ``X`` and ``y`` also ``temperature``,
             ``calibration_error`` and ``calibration_error_before`` (at the temperature 1). A model
             that is not calibrated gets a temperature for the page only.
         """
