@@ -24,6 +24,7 @@ from maxmargin.estimators.threads import threads_of
 from maxmargin.features import check_lengths
 from maxmargin.features.encoded import EncodedSequences
 from maxmargin.features.select import encoder_of
+from maxmargin.io.embeddings import embeddings_of
 from maxmargin.io.objective import OBJECTIVE, PRIOR, NotStored
 from maxmargin.io.tagger_file.confidence import confidence_meta, restore_confidence
 from maxmargin.regularizers import L2, make_regularizer
@@ -84,6 +85,10 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
     hash_bits : int or None
         With a number, features of strings or of a template are not listed: each is one of
         2^hash_bits by its hash, which fixes the memory.
+    embeddings : None, path, mapping of str to vectors, or Embeddings
+        Vectors of words, a text file of word2vec or GloVe or a dict, as dense features beside
+        those of the ``template``. See ``docs/embeddings.md``; `Embeddings` and
+        `maxmargin.read_embeddings` have the choices.
     kernel : {"linear", "poly", "rbf"}, callable or Kernel
         "linear": each feature has weights. Else labels are scored through a kernel between tokens,
         (gamma x·x' + coef0)^degree, exp(-gamma ‖x - x'‖²), a function of two matrices, or a
@@ -183,6 +188,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         template: Any = None,
         min_count: int = 1,
         hash_bits: int | None = None,
+        embeddings: Any = None,
         kernel: Any = "linear",
         degree: int = 2,
         gamma: float | str = "scale",
@@ -234,6 +240,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         self.template = template
         self.min_count = min_count
         self.hash_bits = hash_bits
+        self.embeddings = embeddings
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -254,6 +261,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
             min_count=self.min_count,
             hash_bits=self.hash_bits,
             threads=threads_of(self.n_jobs),
+            embeddings=embeddings_of(self.embeddings),
         )
         rules = self._rules(features=self.constraint_features, reread=True)
         labels = self.labels
@@ -613,8 +621,10 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
             "stop_reason": self.stop_reason_,
         }
         params = self.get_params(deep=False)
-        # The file does not hold the model that this one was adapted from; constraints are apart.
-        params = {k: v for k, v in params.items() if k not in ("prior", *CONSTRAINT_PARAMS)}
+        # The file does not hold the model that this one was adapted from; constraints and
+        # embeddings are apart.
+        apart = ("prior", "embeddings", *CONSTRAINT_PARAMS)
+        params = {k: v for k, v in params.items() if k not in apart}
         # What was minimised, not what the parameters have been set to since.
         trained = getattr(self, "_trained", None)
         if trained is None and not getattr(self, "_objective_unknown", False):
@@ -665,12 +675,14 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
 
         model = load_tagger(path, template, mmap=mmap)
         meta = model.meta
-        known = cls().get_params(deep=False).keys() - {*NOT_KEPT, "prior", *CONSTRAINT_PARAMS}
+        apart = {*NOT_KEPT, "prior", "embeddings", *CONSTRAINT_PARAMS}
+        known = cls().get_params(deep=False).keys() - apart
         params = {k: v for k, v in meta.get("params", {}).items() if k in known}
         if model.objective is not None:
             params |= model.objective()
         encoder = model.chain.encoder
         params["template"] = getattr(encoder, "template", getattr(encoder, "function", None))
+        params["embeddings"] = getattr(encoder, "embeddings", None)
         rules = model.chain.constraints
         if rules is not None:
             params |= {
