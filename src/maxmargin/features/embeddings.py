@@ -237,7 +237,7 @@ class Embeddings:
         return self._scaled(np.array([self.place(word)]))[0]
 
     def _scaled(self, places: NDArray[np.intp]) -> NDArray[np.float32]:
-        rows = (self.vectors[places] * np.float64(self._factor)).astype(np.float32)
+        rows: NDArray[np.float32] = self.vectors[places] * np.float32(self._factor)
         rows[places < 0] = 0.0
         return rows
 

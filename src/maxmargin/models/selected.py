@@ -38,9 +38,9 @@ def selected(model: TaggerModel) -> dict[str, Any]:
         give features, those of pairs of labels included (a line None has the features that fit
         none), and one called "embeddings" if there are some; of features that are texts what stands
         before the first ``:`` or ``=``, if there are at most `MOST_GROUPS` such groups; else
-        nothing. ``labels``, a list of ``label`` and ``weights``, where the weights of a pair of labels count for the second. ``transitions``,
-        with those of start and end. The weights of all labels and the transitions together are all
-        weights that are not zero.
+        nothing. ``labels``, a list of ``label`` and ``weights``, where the weights of a pair of
+        labels count for the second. ``transitions``, with those of start and end. The weights of
+        all labels and the transitions together are all weights that are not zero.
     """
     chain = model.chain
     encoder, L = chain.encoder, chain.n_labels
