@@ -234,7 +234,8 @@ class Embeddings:
         float32 array of shape (size,)
             Zeros if it has none.
         """
-        return self._scaled(np.array([self.place(word)]))[0]
+        (vector,) = self._scaled(np.array([self.place(word)]))
+        return np.asarray(vector, np.float32)
 
     def _scaled(self, places: NDArray[np.intp]) -> NDArray[np.float32]:
         rows: NDArray[np.float32] = self.vectors[places] * np.float32(self._factor)
