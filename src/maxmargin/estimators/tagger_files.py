@@ -61,7 +61,7 @@ class TaggerFiles(ChainPredictions):
             "stop_reason": self.stop_reason_,
         }
         params = self.get_params(deep=False)
-        # A file does not hold the model that this was adapted from; constraints and vectors are apart.
+        # A file does not hold what this was adapted from; constraints and vectors are apart.
         apart = ("prior", "embeddings", *CONSTRAINT_PARAMS)
         params = {k: v for k, v in params.items() if k not in apart}
         # What was minimised, not what the parameters have been set to since.
