@@ -98,6 +98,8 @@ def check_streaming(options: argparse.Namespace) -> None:
         raise ValueError("--prior makes features of the data anew; it does not go with --stream")
     if options.start is not None:
         raise ValueError("--start needs all data in memory; it does not go with --stream")
+    if options.embeddings is not None:
+        raise ValueError("--embeddings needs all data in memory; it does not go with --stream")
     if options.kernel != "linear":
         raise ValueError(
             f"--kernel {options.kernel} compares all tokens; it does not go with --stream"

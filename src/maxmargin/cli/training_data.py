@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.cli.cells import check_trained
+from maxmargin.cli.embeddings import read_given_embeddings
 from maxmargin.cli.kernel import kernel_options
 from maxmargin.cli.options import make_encoder, read_data
 from maxmargin.cli.prior import encoder_like, read_prior
@@ -86,6 +87,7 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
         min_count=options.min_count,
         hash_bits=options.hash_bits,
         threads=options.threads,
+        embeddings=read_given_embeddings(options),
     )
     if options.template is None and isinstance(data, ColumnTable):
         earlier = start_encoder(options) if prior is None else prior.chain.encoder

@@ -105,7 +105,7 @@ def check_transduction(options: argparse.Namespace) -> None:
         raise ValueError(f"--{given[0].replace('_', '-')} needs --unlabelled FILE")
     if options.anneal is not None and options.anneal < 0:
         raise ValueError(f"--anneal: found {options.anneal}; expected 0 or more")
-    others = ("grid", "cv", "nonzeros", "debias", "prior", "l1_ratio", "l1_ball")
+    others = ("grid", "cv", "nonzeros", "debias", "prior", "l1_ratio", "l1_ball", "embeddings")
     for name in others:
         if getattr(options, name):
             raise ValueError(

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_layout import ChainWeights
+from maxmargin.structures.class_labels import class_array
 from maxmargin.structures.kernels import KernelWeights
 
 __all__ = ["ChainAttributes"]
@@ -25,7 +26,7 @@ class ChainAttributes(StructuralEstimator):
     def classes_(self) -> NDArray[Any]:
         """The labels, in the order of all arrays over labels."""
         check_is_fitted(self, "weights_")
-        return _label_array(self.structure_.classes_)
+        return class_array(self.structure_.classes_)
 
     @property
     def coef_(self) -> NDArray[Any]:
@@ -84,13 +85,3 @@ class ChainAttributes(StructuralEstimator):
     def _unpacked(self) -> ChainWeights:
         check_is_fitted(self, "weights_")
         return self.structure_.unpack(self.weights_)
-
-
-def _label_array(labels: list[Any]) -> NDArray[Any]:
-    """Return labels as an array that gives them back unchanged: of objects if need be."""
-    array = np.array(labels) if len({type(label) for label in labels}) == 1 else None
-    if array is None or array.ndim != 1 or array.tolist() != labels:
-        array = np.empty(len(labels), dtype=object)
-        for k, label in enumerate(labels):  # not at once: NumPy would take tuples apart
-            array[k] = label
-    return array
