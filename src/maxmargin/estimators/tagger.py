@@ -17,10 +17,12 @@ from maxmargin.estimators.class_weights import weights_of_tokens
 from maxmargin.estimators.confidence import Confidences
 from maxmargin.estimators.crfsuite_names import CrfsuiteNames
 from maxmargin.estimators.priors import described_prior, prior_of
+from maxmargin.estimators.reporting import Reports
 from maxmargin.estimators.tagger_files import TaggerFiles
 from maxmargin.estimators.threads import threads_of
 from maxmargin.features.encoded import EncodedSequences
 from maxmargin.features.select import encoder_of
+from maxmargin.io.embeddings import embeddings_of
 from maxmargin.io.objective import OBJECTIVE, PRIOR, NotStored
 from maxmargin.regularizers import L2, make_regularizer
 from maxmargin.structures.chain import Chain
@@ -28,7 +30,7 @@ from maxmargin.structures.chain import Chain
 __all__ = ["SequenceTagger"]
 
 
-class SequenceTagger(TaggerFiles, Confidences, ChainAttributes, CrfsuiteNames):
+class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, CrfsuiteNames):
     """Tag sequences: words with parts of speech, letters of a word image, fields of a text, ...
 
     A structural SVM over a `Chain`: features of the tokens and transitions between neighbouring
@@ -70,6 +72,10 @@ class SequenceTagger(TaggerFiles, Confidences, ChainAttributes, CrfsuiteNames):
     hash_bits : int or None
         With a number, features of strings or of a template are not listed: each is one of
         2^hash_bits by its hash, which fixes the memory.
+    embeddings : None, path, mapping of str to vectors, or Embeddings
+        Vectors of words, a text file of word2vec or GloVe or a dict, as dense features beside
+        those of the ``template``. See ``docs/embeddings.md``; `Embeddings` and
+        `maxmargin.read_embeddings` have the choices.
     kernel : {"linear", "poly", "rbf"}, callable or Kernel
         "linear": each feature has weights. Else labels are scored through a kernel between tokens,
         (gamma x·x' + coef0)^degree, exp(-gamma ‖x - x'‖²), a function of two matrices, or a
@@ -166,6 +172,7 @@ class SequenceTagger(TaggerFiles, Confidences, ChainAttributes, CrfsuiteNames):
         template: Any = None,
         min_count: int = 1,
         hash_bits: int | None = None,
+        embeddings: Any = None,
         kernel: Any = "linear",
         degree: int = 2,
         gamma: float | str = "scale",
@@ -217,6 +224,7 @@ class SequenceTagger(TaggerFiles, Confidences, ChainAttributes, CrfsuiteNames):
         self.template = template
         self.min_count = min_count
         self.hash_bits = hash_bits
+        self.embeddings = embeddings
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -237,6 +245,7 @@ class SequenceTagger(TaggerFiles, Confidences, ChainAttributes, CrfsuiteNames):
             min_count=self.min_count,
             hash_bits=self.hash_bits,
             threads=threads_of(self.n_jobs),
+            embeddings=embeddings_of(self.embeddings),
         )
         rules = self._rules(features=self.constraint_features, reread=True)
         labels = self.labels

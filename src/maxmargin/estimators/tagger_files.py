@@ -61,8 +61,9 @@ class TaggerFiles(ChainPredictions):
             "stop_reason": self.stop_reason_,
         }
         params = self.get_params(deep=False)
-        # The file does not hold the model that this one was adapted from; constraints are apart.
-        params = {k: v for k, v in params.items() if k not in ("prior", *CONSTRAINT_PARAMS)}
+        # A file does not hold what this was adapted from; constraints and vectors are apart.
+        apart = ("prior", "embeddings", *CONSTRAINT_PARAMS)
+        params = {k: v for k, v in params.items() if k not in apart}
         # What was minimised, not what the parameters have been set to since.
         trained = getattr(self, "_trained", None)
         if trained is None and not getattr(self, "_objective_unknown", False):
@@ -114,12 +115,13 @@ class TaggerFiles(ChainPredictions):
         model = load_tagger(path, template, mmap=mmap)
         meta = model.meta
         names = set(cls._get_param_names())
-        known = names - {*NOT_KEPT, "prior", *CONSTRAINT_PARAMS}
+        known = names - {*NOT_KEPT, "prior", "embeddings", *CONSTRAINT_PARAMS}
         params = {k: v for k, v in meta.get("params", {}).items() if k in known}
         if model.objective is not None:
             params |= model.objective()
         encoder = model.chain.encoder
         params["template"] = getattr(encoder, "template", getattr(encoder, "function", None))
+        params["embeddings"] = getattr(encoder, "embeddings", None)
         rules = model.chain.constraints
         if rules is not None:
             params |= {
