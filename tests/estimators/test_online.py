@@ -625,6 +625,7 @@ def test_regularisers_alike_for_all_weights_grow():
         ({"explore": "all"}, "explore"),
         ({"cached_passes": 0}, "cached_passes"),
         ({"max_plane_bytes": 0}, "max_plane_bytes"),
+        ({"replay": -1}, "replay"),
     ],
 )
 def test_options_out_of_range(values, match):

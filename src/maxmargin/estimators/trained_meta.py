@@ -76,7 +76,7 @@ def require_stored(estimator: Any) -> None:
     NotCompatibleError
         If a parameter came from a file that could not hold it.
     """
-    # The parameters are among these; get_params inspects signatures, which takes longer than a small fit.
+    # The parameters are among these; get_params inspects signatures, which takes a while.
     for param, value in vars(estimator).items():
         if isinstance(value, NotStored):
             raise NotCompatibleError(

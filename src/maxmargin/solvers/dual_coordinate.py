@@ -24,8 +24,8 @@ Bounds
 ------
 The lower bound LB = D(α) (34) is tracked by the steps. Every pass has the approximate upper bound
 UB' of (36), of hinges that were met while w moved (of rows with a sign: when each was visited last,
-and rounds end when that is within the gap asked for). When UB' - LB is within the tolerance, the true
-upper bound (35) is computed at one w, and training goes on if that is not. Multipliers of an
+and rounds end when that is within the gap asked for). When UB' - LB is within the tolerance, the
+true upper bound (35) is computed at one w, and training goes on if that is not. Multipliers of an
 earlier run are gone on from (hot start): ``warm_start``, or ``engine`` of
 `maxmargin.solvers.solve`.
 """

@@ -84,7 +84,8 @@ class Online(Solver):
     max_plane_bytes : int or None
         Memory for planes. Where they take more, planes without a multiplier are dropped, and if
         that is not enough parts of examples are let go of, those with the least of C Σ α l first,
-        until nine tenths are left; their multipliers go back to the truth and u is made anew. The dual stays a lower bound for all examples.
+        until nine tenths are left; their multipliers go back to the truth and u is made anew. The
+        dual stays a lower bound for all examples.
     slack : {"linear", "quadratic", "hard"}
         As in `SDM`.
     rescale : {"margin", "slack", "none"}
