@@ -34,6 +34,7 @@ COMMANDS = {
     "docs/formulations.md": 1,
     "docs/priors.md": 2,
     "docs/quickstart.md": 3,
+    "docs/report.md": 2,
     "docs/shell.md": 2,
     "docs/sparse.md": 4,
     "docs/structures.md": 3,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from maxmargin.selection import Encoded
     from maxmargin.structures.chain import Chain
 
-__all__ = ["Learned", "learn_features", "read_labelled", "read_training"]
+__all__ = ["Learned", "learn_features", "read_labelled", "read_training", "read_valid"]
 
 
 def read_training(options: argparse.Namespace) -> tuple[Any, LabelCodes]:
@@ -58,6 +58,7 @@ class Learned(NamedTuple):
     train: Encoded
     valid: Encoded | None
     weights: Any  # a factor of C for each sequence; None: 1 for all
+    valid_data: Any = None  # the validation data as they were read, for --report
 
 
 def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -> Learned:
@@ -76,7 +77,7 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
         All that training takes.
     """
     from maxmargin.features.columns import ColumnTable
-    from maxmargin.selection import Encoded, encode_labelled
+    from maxmargin.selection import Encoded
     from maxmargin.structures.chain import Chain
 
     prior = read_prior(options)
@@ -102,10 +103,34 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
             f"{options.train}: no token has a feature; is it a {options.format or 'conll'} file?"
         )
     train = Encoded(batch, codes, list(chain.labels_))
-    valid = None
-    if options.valid is not None:
-        valid = encode_labelled(chain, *read_labelled(chain, options.valid, options))
-    return Learned(chain, train, valid, getattr(data, "sequence_weight", None))
+    valid, valid_data = read_valid(chain, options)
+    return Learned(chain, train, valid, getattr(data, "sequence_weight", None), valid_data)
+
+
+def read_valid(chain: Chain, options: argparse.Namespace) -> tuple[Encoded | None, Any]:
+    """Read and encode the file of ``--valid``, if there is one.
+
+    Parameters
+    ----------
+    chain : Chain
+        Prepared.
+    options : argparse.Namespace
+        Which file, and how to read it.
+
+    Returns
+    -------
+    Encoded or None
+        The sequences in numbers.
+    ColumnTable, Items or None
+        The same as they were read, where ``--report`` shows them.
+    """
+    from maxmargin.selection import encode_labelled
+
+    if options.valid is None:
+        return None, None
+    data, labels = read_labelled(chain, options.valid, options)
+    shown = getattr(options, "report", None) is not None
+    return encode_labelled(chain, data, labels), data if shown else None
 
 
 def read_labelled(chain: Any, path: str, options: argparse.Namespace) -> tuple[Any, LabelCodes]:

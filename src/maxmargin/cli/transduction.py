@@ -161,6 +161,11 @@ def train_with_constraints(options: argparse.Namespace) -> tuple[int, dict[str, 
     with HeldInterrupt():
         summary["model_bytes"] = tagger.save(options.model)
     summary["model"] = options.model
+    if options.report is not None:
+        scored = () if options.valid is None else (X, y)
+        summary |= tagger.report(
+            options.report, *scored, train=(data, labels), title=f"Report of {options.model}"
+        )
     summary["seconds_total"] = time.perf_counter() - clock[0]
     summary["peak_rss_mb"] = peak_rss_mb()
     if not options.quiet and not options.json:

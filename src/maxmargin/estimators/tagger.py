@@ -17,6 +17,7 @@ from maxmargin.estimators.class_weights import weights_of_tokens
 from maxmargin.estimators.confidence import Confidences
 from maxmargin.estimators.crfsuite_names import CrfsuiteNames
 from maxmargin.estimators.priors import described_prior, prior_of
+from maxmargin.estimators.reporting import Reports
 from maxmargin.estimators.tagger_files import TaggerFiles
 from maxmargin.estimators.threads import threads_of
 from maxmargin.features.encoded import EncodedSequences
@@ -29,7 +30,7 @@ from maxmargin.structures.chain import Chain
 __all__ = ["SequenceTagger"]
 
 
-class SequenceTagger(TaggerFiles, Confidences, ChainAttributes, CrfsuiteNames):
+class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, CrfsuiteNames):
     """Tag sequences: words with parts of speech, letters of a word image, fields of a text, ...
 
     A structural SVM over a `Chain`: features of the tokens and transitions between neighbouring

@@ -515,11 +515,7 @@ class Chain(ChainWeightForms):
             raise ValueError(
                 f"y_hat has the label {quoted(y_hat[t])} at token {t}, which is not known"
             )
-        unknown = truth < 0
-        if self._cost is None:
-            return float(np.sum(truth != labels))
-        costs = np.where(unknown, self._cost.max(), self._cost[truth, labels])
-        return float(costs.sum())
+        return float(self.token_costs(truth, labels).sum())
 
     def argmax(self, x: Any, w: NDArray[np.float64], truth: Any = None) -> Labelling:
         """Return the best labelling of one sequence; with a truth, the oracle's answer.
