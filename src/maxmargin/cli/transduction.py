@@ -121,7 +121,7 @@ def check_transduction(options: argparse.Namespace) -> None:
         raise ValueError(f"--{given[0].replace('_', '-')} needs --unlabelled FILE")
     if options.anneal is not None and options.anneal < 0:
         raise ValueError(f"--anneal: found {options.anneal}; expected 0 or more")
-    others = ("grid", "cv", "nonzeros", "debias", "prior", "l1_ratio", "l1_ball")
+    others = ("grid", "cv", "nonzeros", "debias", "prior", "l1_ratio", "l1_ball", "embeddings")
     for name in others:
         if getattr(options, name):
             raise ValueError(
@@ -177,6 +177,11 @@ def train_with_constraints(options: argparse.Namespace) -> tuple[int, dict[str, 
     with HeldInterrupt():
         summary["model_bytes"] = tagger.save(options.model)
     summary["model"] = options.model
+    if options.report is not None:
+        scored = () if options.valid is None else (X, y)
+        summary |= tagger.report(
+            options.report, *scored, train=(data, labels), title=f"Report of {options.model}"
+        )
     summary["seconds_total"] = time.perf_counter() - clock[0]
     summary["peak_rss_mb"] = peak_rss_mb()
     if not options.quiet and not options.json:

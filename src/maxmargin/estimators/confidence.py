@@ -7,7 +7,6 @@ in native code (``native/chain_marginals.hpp``).
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -15,17 +14,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.errors import CalibrationWarning
+from maxmargin.estimators.chain_predictions import ChainPredictions
 from maxmargin.estimators.empty import labelled_without_empty, object_array, without_empty
 from maxmargin.estimators.eval_set import encoded_labelled
 from maxmargin.estimators.threads import threads_of
 from maxmargin.features import check_lengths, encode_labels
 from maxmargin.selection.calibration import Calibration, find_temperature
-from maxmargin.structures.chain import Chain
 
 __all__ = ["Confidences"]
 
 
-class Confidences:
+class Confidences(ChainPredictions):
     """The methods of a tagger that give probabilities.
 
     Attributes
@@ -36,15 +35,8 @@ class Confidences:
         How it was found; not there in a model that was loaded from a file.
     """
 
-    structure_: Chain
-    weights_: Any
-    n_jobs: int | None
     temperature_: float
     calibration_: Calibration
-
-    @abstractmethod
-    def _decoder(self) -> Chain:
-        """Return the chain, decoding as the parameters say now."""
 
     def calibrate(self, X: Any, y: Any, *, criterion: str = "tokens") -> Self:
         """Choose the temperature under which the labels of held-out sequences are most likely.

@@ -30,13 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["checked_eval_set", "encoded_labelled", "keep_best_pass", "validation_of"]
 
 
-def checked_eval_set(given: Any) -> tuple[Any, Any]:
+def checked_eval_set(given: Any, name: str = "eval_set") -> tuple[Any, Any]:
     """Return the two parts of an ``eval_set``.
 
     Parameters
     ----------
     given : object
         What ``fit`` got: a pair, or a list with one pair, as in other libraries.
+    name : str
+        What the argument is called.
 
     Returns
     -------
@@ -46,7 +48,7 @@ def checked_eval_set(given: Any) -> tuple[Any, Any]:
     pair = given[0] if isinstance(given, list) and len(given) == 1 else given
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise ValueError(
-            f"eval_set is a {type(given).__name__}; expected a pair (X, y) of inputs and outputs"
+            f"{name} is a {type(given).__name__}; expected a pair (X, y) of inputs and outputs"
         )
     return pair[0], pair[1]
 

@@ -201,7 +201,10 @@ def _check_alike(
 def _described(encoder: FeatureEncoder | TemplateEncoder) -> str:
     """Say what kind of features an encoder has; two that can be joined say the same."""
     if isinstance(encoder, TemplateEncoder):
-        text = "a template"
+        text, vectors = "a template", encoder.embeddings
+        if vectors is not None:
+            window = f", window={vectors.window}" if vectors.window else ""
+            text += f" and embeddings {vectors.hash[:8]} (scale={vectors.scale:g}{window})"
     else:
         text = f"features of kind {encoder.kind}"
         if encoder.kind is not None and encoder.kind.startswith("sparse"):

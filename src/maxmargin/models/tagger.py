@@ -151,7 +151,7 @@ class TaggerKind(ModelKind):
             ``n_nonzero``, ``memory_bytes``, ``labels``, ``certificate``, ``objective`` (None if the
             file does not say), ``training``, ``params``, ``template`` (its source), ``top``,
             ``transitions``; with ``selected`` also ``selected``, with a kernel ``kernel`` and
-            ``n_support``. The start of a sequence is the
+            ``n_support``, with word vectors ``embeddings``. The start of a sequence is the
             ``from`` None, its end the ``to`` None.
         """
         chain, meta = model.chain, model.meta
@@ -183,6 +183,10 @@ class TaggerKind(ModelKind):
             summary["n_weights"] = weights.dual_coef.size + weights.edges.size
             summary["kernel"] = dict(meta["kernel"])
             summary["n_support"] = weights.n_support
+        if "embeddings" in meta["encoder"]:
+            given = meta["encoder"]["embeddings"]
+            shown = ("source", "n_words", "size", "window", "scale", "column", "store")
+            summary["embeddings"] = {name: given[name] for name in shown}
         if request.selected:
             summary["selected"] = selected(model)
         return summary

@@ -46,6 +46,7 @@ class ChainDecoding(Structure):
     labels_: list[Any]
     _codes: dict[Any, int]  # the places of labels in labels_
     _mask: EdgeMask | None
+    _cost: NDArray[np.float64] | None  # None: 1 for each wrong token
     constraints: ChainConstraints | None = None
 
     @property
@@ -445,6 +446,32 @@ class ChainDecoding(Structure):
             good[last] &= end[codes[last]] != 0
         whole: NDArray[np.bool_] = np.logical_and.reduceat(good, offsets[:-1])
         return whole
+
+    def token_costs(
+        self, truth: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any]]
+    ) -> NDArray[np.float64]:
+        """Return what labels cost where others are the truth, token by token.
+
+        Parameters
+        ----------
+        truth : int array of shape (n_tokens,)
+            The true labels, as places in ``labels_``; others stand for labels that are not known,
+            which cost as much as the most expensive error.
+        labels : int array of shape (n_tokens,)
+            The labels that are given, as places in ``labels_``.
+
+        Returns
+        -------
+        array of shape (n_tokens,)
+            The costs, without weights of tokens.
+        """
+        if self._cost is None:
+            wrong: NDArray[np.bool_] = truth != labels
+            return wrong.astype(np.float64)
+        known = (truth >= 0) & (truth < self.n_labels)
+        costs: NDArray[np.float64] = self._cost[np.where(known, truth, 0), labels]
+        costs[~known] = self._cost.max()
+        return costs
 
     def known_codes(self, Y: Any) -> NDArray[np.int32]:
         """Return the codes of labels (places in ``labels_``), -1 for a label that is not known.
