@@ -170,6 +170,7 @@ def driven_weights(
         if n_groups:
             assert chain.constraints is not None
             trained = chain.constraints.split(trained, chain.layout)
+            assert chain.constraints.weights is not None
             groups = mixing * own + (1 - mixing) * chain.constraints.weights
         mixed = mixing * first + (1 - mixing) * trained.astype(weights.dtype)
         present = _aligned(mixed)
