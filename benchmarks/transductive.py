@@ -51,18 +51,18 @@ from maxmargin.solvers.transductive import TransductiveSVM
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_constraints import ChainConstraints
 
-#: Chosen on the development files: by number of labelled sequences, C1 of all trainings, C2 and
-#: mu, the latter two with constraint features too.
-CHOSEN: dict[str, dict[int, dict[str, float]]] = {
+#: Chosen on the development files: by number of labelled sequences, C1 of all trainings, and
+#: (C2, mu, outer iterations) of transductive training without and with constraint features.
+CHOSEN: dict[str, dict[int, dict[str, Any]]] = {
     "citations": {
-        5: {"C1": 30, "C2": 300, "mu": 2, "C2_i": 300, "mu_i": 2},
-        20: {"C1": 100, "C2": 300, "mu": 2, "C2_i": 300, "mu_i": 2},
-        300: {"C1": 1000, "C2": 10, "mu": 1, "C2_i": 10, "mu_i": 1},
+        5: {"C1": 30, "plain": (300, 2, 1), "features": (300, 2, 1)},
+        20: {"C1": 100, "plain": (300, 4, 1), "features": (300, 4, 6)},
+        300: {"C1": 1000, "plain": (10, 1, 1), "features": (10, 1, 1)},
     },
     "ads": {
-        10: {"C1": 30, "C2": 300, "mu": 2, "C2_i": 300, "mu_i": 2},
-        25: {"C1": 100, "C2": 300, "mu": 2, "C2_i": 300, "mu_i": 2},
-        100: {"C1": 300, "C2": 10, "mu": 1, "C2_i": 10, "mu_i": 1},
+        10: {"C1": 30, "plain": (300, 4, 6), "features": (300, 4, 6)},
+        25: {"C1": 100, "plain": (300, 4, 6), "features": (300, 4, 6)},
+        100: {"C1": 300, "plain": (10, 1, 1), "features": (10, 1, 1)},
     },
 }
 #: Of constraint-driven learning, which is both the rival and the start.
@@ -76,8 +76,6 @@ WEIGHTS = {
     "ads": {"words": 4.0, "changes": 0.1, "length": 1.0},
 }
 FOLDER = {"citations": "citations_cora", "ads": "ads"}
-#: Outer iterations, chosen with the rest: on citations one from a good start is better than many.
-OUTER = {"citations": 1, "ads": 6}
 GAP, TOL, WIDTH = 0.1, 1e-3, 64
 
 
@@ -222,7 +220,7 @@ def driven(task: Task, data: Any, start: Any, penalty: float | None = None) -> t
 
 
 def one_draw(
-    task: Task, n: int, draw: int, p: dict[str, float], begin: str
+    task: Task, n: int, draw: int, p: dict[str, Any], begin: str
 ) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
     """Return (dev, test) of all methods on one labelled subset, and seconds of processor time.
 
@@ -244,16 +242,16 @@ def one_draw(
         out["supervised" + end] = task.score(data, *start)
         codl = timed("codl" + end, driven, task, data, start)
         out["codl" + end] = task.score(data, *codl)
-        first, outer = (codl, OUTER[task.name]) if begin == "driven" else (start, 6)
-        name, given = "transductive" + end, (p["C1"], p["C2" + end], p["mu" + end])
-        model = timed(name, transductive, data, first, *given, outer=outer)
+        name, own = "transductive" + end, p["features" if features else "plain"]
+        first, outer = (codl, own[2]) if begin == "driven" else (start, 6)
+        model = timed(name, transductive, data, first, p["C1"], *own[:2], outer=outer)
         out[name] = task.score(data, model.chain_weights, model.group_weights)
         if begin == "driven":
             seconds[name] += seconds["codl" + end]
         if not features:
             out["constrained"] = task.score(data, start[0], penalty=CODL[task.name]["penalty"])
-            own = timed("self_training", driven, task, data, start, 0.0)
-            out["self_training"] = task.score(data, *own)
+            alone = timed("self_training", driven, task, data, start, 0.0)
+            out["self_training"] = task.score(data, *alone)
     return out, seconds
 
 
@@ -311,7 +309,8 @@ def compare(task: Task, labelled: list[int], draws: int, on: int, begin: str) ->
 def tune(task: Task, labelled: list[int], draws: int) -> None:
     """Print the scan over C2 and mu on the development file."""
     for n, features in itertools.product(labelled, (False, True)):
-        C1 = nearest(CHOSEN[task.name], n)["C1"]
+        chosen = nearest(CHOSEN[task.name], n)
+        C1, outer = chosen["C1"], chosen["features" if features else "plain"][2]
         starts, base_scores = [], []
         for draw in range(draws):
             data = task.data(np.random.default_rng(draw).permutation(len(task.X))[:n], features)
@@ -325,7 +324,7 @@ def tune(task: Task, labelled: list[int], draws: int) -> None:
         for C2, mu in itertools.product((100, 300, 1000), (1, 2, 4)):
             found = []
             for d, start in starts:
-                model = transductive(d, start, C1, C2, mu, outer=OUTER[task.name])
+                model = transductive(d, start, C1, C2, mu, outer=outer)
                 found.append(task.score(d, model.chain_weights, model.group_weights)[0])
             print(
                 f"  C2={C2:g} mu={mu:g}: dev {np.mean(found):.2f} ({np.mean(found) - base:+.2f})",
@@ -379,7 +378,8 @@ def paper_times(task: Task, name: str) -> dict[str, float]:
     start = driven(task, data, supervised(data, p["C1"]))
     for schedule in ("engine", "paper"):
         begin = time.process_time()
-        model = transductive(data, start, p["C1"], p["C2"], p["mu"], outer=4, schedule=schedule)
+        given = (p["C1"], *p["plain"][:2])
+        model = transductive(data, start, *given, outer=4, schedule=schedule)
         out[f"{schedule}_seconds"] = round(time.process_time() - begin, 2)
         out[f"{schedule}_objective"] = round(model.objective, 3)
         out[f"{schedule}_outer"] = len(model.result.outer)
@@ -410,7 +410,7 @@ def speed(data: Path, name: str) -> dict[str, Any]:
         start = supervised(d, p["C1"])
         begin = time.process_time()
         first = driven(task, d, start)
-        transductive(d, first, p["C1"], p["C2"], p["mu"], outer=OUTER[name])
+        transductive(d, first, p["C1"], *p["plain"][:2], outer=p["plain"][2])
         seconds = time.process_time() - begin
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         out[str(d.n_unlabelled)] = {
