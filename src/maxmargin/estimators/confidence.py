@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.errors import CalibrationWarning
+from maxmargin.estimators.argument_types import KnownLabels
 from maxmargin.estimators.chain_predictions import ChainPredictions
 from maxmargin.estimators.empty import labelled_without_empty, object_array, without_empty
 from maxmargin.estimators.eval_set import encoded_labelled
@@ -74,7 +75,7 @@ class Confidences(ChainPredictions):
         self.temperature_, self.calibration_ = found.temperature, found
         return self
 
-    def predict_proba(self, X: Any, known: Any = None) -> NDArray[np.object_]:
+    def predict_proba(self, X: Any, known: KnownLabels = None) -> NDArray[np.object_]:
         """Return the probability of each label at each token, as arrays.
 
         Parameters
@@ -109,7 +110,7 @@ class Confidences(ChainPredictions):
             found = np.split(ordered, batch.offsets[1:-1])
         return object_array(filled.spread(found, lambda: np.empty((0, chain.n_labels))))
 
-    def predict_marginals(self, X: Any, known: Any = None) -> NDArray[np.object_]:
+    def predict_marginals(self, X: Any, known: KnownLabels = None) -> NDArray[np.object_]:
         """Return the probability of each label at each token, as dicts.
 
         Parameters
