@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 #: Of the template: its weights are what the budget does not count.
-FEATURES = ("--template", "pos", "--hash-bits", "16")
+FEATURES = ("--template", "pos@1", "--hash-bits", "16")
 
 
 def write_copies(source: Path, target: Path, copies: int) -> None:

@@ -192,9 +192,11 @@ def _check_alike(
         others = [line.text for line in earlier.template.lines]
         if lines != others:
             odd = sorted(set(lines) ^ set(others)) or ["the order of the lines"]
+            known = earlier.template.builtin
+            hint = "" if known is None else f" (its template is {known})"
             raise NotCompatibleError(
                 f"{what} was trained with another template: {len(others)} lines, and this one "
-                f"has {len(lines)}; they differ in {odd[0]!r:.80}"
+                f"has {len(lines)}; they differ in {odd[0]!r:.80}{hint}"
             )
 
 
