@@ -51,7 +51,7 @@ def constraint_driven(
     weights : array
         Native weights of the supervised model.
     C, penalty, mixing, rounds, top, gap, beam, n_jobs, random_state
-        As for `driven_weights`.
+        As for ``driven_weights``.
 
     Returns
     -------
