@@ -183,6 +183,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[Any, ...]: ...
     @overload
     def marginals(
@@ -195,6 +196,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[Any, ...]: ...
     @overload
     def marginals(
@@ -207,6 +209,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[Any, ...]: ...
     @overload
     def kbest(
