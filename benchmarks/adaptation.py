@@ -44,7 +44,7 @@ from maxmargin.io.columns import read_columns
 
 SIZES = (10, 50, 200)
 WAYS = ("source", "nothing", "union", "prior")
-TEMPLATE = "ner"
+TEMPLATE = "ner@1"
 GAP = 0.02
 
 Sequences = tuple[list[Any], list[Any]]

@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="300 sentences of each file")
     options = parser.parse_args()
     results = {}
-    for corpus, template in (("conll2000", "chunking"), ("conll2002_esp", "ner")):
+    for corpus, template in (("conll2000", "chunking@1"), ("conll2002_esp", "ner@1")):
         data = parts(options.data, corpus)
         if options.quick:
             data = {name: (X[:300], y[:300]) for name, (X, y) in data.items()}

@@ -67,7 +67,7 @@ def chunking(folder: Path, limit: int | None = None) -> Data:
 
         table = ColumnTable.from_rows(table.rows()[:limit])
     train, labels = table.labelled(2)
-    chain = Chain(encoder=TemplateEncoder(Template.load("chunking")))
+    chain = Chain(encoder=TemplateEncoder(Template.load("chunking@1")))
     batch, codes = chain.learn(train, labels)
     assert batch.indices is not None
     assert batch.indptr is not None

@@ -38,7 +38,7 @@ from maxmargin.selection import folds
 from maxmargin.solvers import solve
 from maxmargin.structures import Chain
 
-#: As the built-in "ner", but nothing further away than a neighbour.
+#: As the built-in "ner@1", but nothing further away than a neighbour.
 TEMPLATE = r"""
 U:w-1=%x[-1,0]
 U:w0=%x[0,0]

@@ -53,9 +53,9 @@ class Task:
 
 
 TASKS = {
-    "chunking": Task("conll2000", "chunking", 2, 0.1, 0.1),
-    "jnlpba": Task("jnlpba", "ner", -1, 0.05, 0.1, f1=True),
-    "brown": Task("brown_pos", "pos", -1, 0.1, 0.2),
+    "chunking": Task("conll2000", "chunking@1", 2, 0.1, 0.1),
+    "jnlpba": Task("jnlpba", "ner@1", -1, 0.05, 0.1, f1=True),
+    "brown": Task("brown_pos", "pos@1", -1, 0.1, 0.2),
 }
 
 

@@ -65,11 +65,11 @@ class Task:
 
 
 TASKS = {
-    "chunking": Task("Chunking, CoNLL-2000", "conll2000", "chunking", 2),
-    "pos": Task("Parts of speech, CoNLL-2000", "conll2000", "pos", 1, chunks=False),
-    "esp": Task("Named entities, CoNLL-2002 Spanish", "conll2002_esp", "ner"),
-    "jnlpba": Task("Named entities, JNLPBA", "jnlpba", "ner"),
-    "bc2gm": Task("Gene mentions, BC2GM", "bc2gm", "ner"),
+    "chunking": Task("Chunking, CoNLL-2000", "conll2000", "chunking@1", 2),
+    "pos": Task("Parts of speech, CoNLL-2000", "conll2000", "pos@1", 1, chunks=False),
+    "esp": Task("Named entities, CoNLL-2002 Spanish", "conll2002_esp", "ner@1"),
+    "jnlpba": Task("Named entities, JNLPBA", "jnlpba", "ner@1"),
+    "bc2gm": Task("Gene mentions, BC2GM", "bc2gm", "ner@1"),
 }
 OURS, ITEMS = "maxmargin", "maxmargin-items"
 SYSTEMS = {

@@ -37,7 +37,7 @@ from maxmargin.solvers.steps import Context
 from maxmargin.structures import Chain
 
 #: Task -> (template, label column).
-TASKS = {"chunk": ("chunking", 2), "pos": ("pos", 1)}
+TASKS = {"chunk": ("chunking@1", 2), "pos": ("pos@1", 1)}
 GAPS = (0.1, 0.01, 0.001)
 # The paper's tau = 0.25 ends at a gap of several percent; a small tau lets it go on to 0.1 %.
 PAPER = {"paper": SDM(schedule="paper"), "tight": SDM(schedule="paper", tau=0.01, tau_inner=0.005)}

@@ -45,8 +45,8 @@ class Task(NamedTuple):
 
 
 TASKS = {
-    "chunking": Task("conll2000", ("--template", "chunking"), 2),
-    "brown": Task("brown_pos", ("--template", "pos", "--gap", "0.1"), 1),
+    "chunking": Task("conll2000", ("--template", "chunking@1"), 2),
+    "brown": Task("brown_pos", ("--template", "pos@1", "--gap", "0.1"), 1),
 }
 
 

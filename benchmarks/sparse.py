@@ -43,10 +43,10 @@ from maxmargin.structures import Chain
 
 #: Task -> (folder, template, label column).
 TASKS = {
-    "POS": ("conll2000", "pos", 1),
-    "WSJPOS": ("wsj_sample_pos", "pos", 1),
-    "CoNLL": ("conll2000", "chunking", 2),
-    "Brown": ("brown_pos", "pos", 1),
+    "POS": ("conll2000", "pos@1", 1),
+    "WSJPOS": ("wsj_sample_pos", "pos@1", 1),
+    "CoNLL": ("conll2000", "chunking@1", 2),
+    "Brown": ("brown_pos", "pos@1", 1),
 }
 #: Steps that the subgradient method may choose from, and the time of a trial in SAP's times.
 STEPS, TRIAL = (0.1, 0.03, 0.01), 5

@@ -65,7 +65,7 @@ def main() -> None:
     options = parser.parse_args()
 
     table, labels = read_columns(options.data / "conll2000" / "train.tsv.gz").labelled(-1)
-    encoder = encoder_of("chunking", min_count=1, hash_bits=None, threads=1)
+    encoder = encoder_of("chunking@1", min_count=1, hash_bits=None, threads=1)
     chain = Chain(encoder=encoder)
     batch, codes = chain.learn(table, labels)
     data = Encoded(batch, codes, list(chain.labels_))

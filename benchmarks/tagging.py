@@ -32,7 +32,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         model = Path(temporary) / "chunk.mm"
         command = ["train", str(folder / "train.tsv.gz"), "-m", str(model), "-q"]
-        assert maxmargin([*command, "--template", "chunking"]) == 0
+        assert maxmargin([*command, "--template", "chunking@1"]) == 0
         tagger = load_tagger(model)
     table = read_columns(folder / "test.tsv.gz")
     chain, best = tagger.chain, {}

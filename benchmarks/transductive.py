@@ -6,16 +6,20 @@ Token accuracy on the test file in per cent, over random labelled subsets, the s
 
 - supervised: a structural SVM on the labelled sequences, first-order HMM features (word and
   transitions) as in the paper;
-- transductive: from it, with constraints on dev + test + unlabelled sequences;
-- supervised_i, transductive_i: both with constraint features;
-- codl: constraint-driven self-training; self_training: the same without constraints;
+- codl: from it, constraint-driven self-training; self_training: the same without constraints;
+- transductive: from that start, with constraints on dev + test + unlabelled sequences (``--begin
+  supervised``: from the supervised model, as in the paper);
+- supervised_i, codl_i, transductive_i: with constraint features, those of the paper: changes after
+  punctuation. No method has word rules as features;
 - constrained: the supervised model with soft constrained decoding.
 
-The parameters below were chosen on the development files (``--tune`` prints the scan; it does not
-look at the test file). ``--task ocr`` compares section 4 of the paper, labels as constraints, with
-the standard structural SVM over the ten folds. ``--curve`` adds learning curves of `suggest`
-against random choice, ``--speed`` times and the growth with the number of unlabelled sequences and
-both schedules. The last line is one JSON object.
+"One segment" and "at least three words" only guide the imputation (``margins="labels"``). The
+parameters below were chosen on the development files with three draws (``--dev`` prints figures of
+that file, ``--tune`` a scan; neither looks at the test file). ``--task ocr`` compares section 4 of
+the paper, labels as constraints, with the standard structural SVM over the ten folds. ``--curve``
+adds learning curves of `suggest` against random choice, ``--speed`` times, the growth with the
+number of unlabelled sequences and both schedules; ``--only`` leaves the comparison out. The
+last line is one JSON object, of which ``transductive_picture.py`` draws the learning curve.
 """
 
 from __future__ import annotations
@@ -23,14 +27,22 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from maxmargin.constraints import Changes, ConstraintSet, First, OneSegment, Words
-from maxmargin.estimators.self_training import constraint_driven
+from maxmargin.constraints import (
+    Changes,
+    ConstraintSet,
+    First,
+    MinimumLength,
+    OneSegment,
+    Words,
+)
+from maxmargin.estimators.self_training import driven_weights
 from maxmargin.estimators.tagger import SequenceTagger
 from maxmargin.estimators.transductive import prepare_transductive
 from maxmargin.io.columns import read_columns
@@ -39,31 +51,32 @@ from maxmargin.solvers.transductive import TransductiveSVM
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_constraints import ChainConstraints
 
-#: Chosen on the development files: by number of labelled sequences, C1 of the supervised training,
-#: then C2 and mu; of CODL the penalty, the mixing and C; with constraint features C2 and mu.
-CHOSEN: dict[str, dict[int, dict[str, float]]] = {
+#: Chosen on the development files: by number of labelled sequences, C1 of all trainings, and
+#: (C2, mu, outer iterations) of transductive training without and with constraint features.
+CHOSEN: dict[str, dict[int, dict[str, Any]]] = {
     "citations": {
-        5: {"C1": 30, "C2": 10, "mu": 4, "C2_i": 30, "mu_i": 4},
-        20: {"C1": 100, "C2": 30, "mu": 4, "C2_i": 30, "mu_i": 4},
-        300: {"C1": 1000, "C2": 10, "mu": 1, "C2_i": 10, "mu_i": 1},
+        5: {"C1": 30, "plain": (300, 2, 1), "features": (300, 2, 1)},
+        20: {"C1": 100, "plain": (300, 4, 1), "features": (300, 4, 6)},
+        300: {"C1": 1000, "plain": (10, 1, 1), "features": (10, 1, 1)},
     },
     "ads": {
-        10: {"C1": 30, "C2": 30, "mu": 4, "C2_i": 30, "mu_i": 4},
-        25: {"C1": 100, "C2": 30, "mu": 4, "C2_i": 30, "mu_i": 4},
-        100: {"C1": 300, "C2": 10, "mu": 1, "C2_i": 10, "mu_i": 1},
+        10: {"C1": 30, "plain": (300, 4, 6), "features": (300, 4, 6)},
+        25: {"C1": 100, "plain": (300, 4, 6), "features": (300, 4, 6)},
+        100: {"C1": 300, "plain": (10, 1, 1), "features": (10, 1, 1)},
     },
 }
+#: Of constraint-driven learning, which is both the rival and the start.
 CODL = {
-    "citations": {"penalty": 2.0, "mixing": 0.5, "C": 0.1},
-    "ads": {"penalty": 1.0, "mixing": 0.5, "C": 0.1},
+    "citations": {"penalty": 2.0, "mixing": 0.3, "C": 1.0},
+    "ads": {"penalty": 1.0, "mixing": 0.3, "C": 1.0},
 }
 #: Weights of rules of each kind.
 WEIGHTS = {
-    "citations": {"words": 4.0, "changes": 0.3, "first": 4.0, "segment": 0.0},
-    "ads": {"words": 4.0, "changes": 0.1, "first": 1.0, "segment": 0.0},
+    "citations": {"words": 4.0, "changes": 1.0, "first": 4.0, "segment": 8.0},
+    "ads": {"words": 4.0, "changes": 0.1, "length": 1.0},
 }
 FOLDER = {"citations": "citations_cora", "ads": "ads"}
-GAP, TOL, OUTER, WIDTH = 0.1, 5e-3, 4, 64
+GAP, TOL, WIDTH = 0.1, 1e-3, 64
 
 
 def citation_rules(w: dict[str, float]) -> ConstraintSet:
@@ -77,12 +90,11 @@ def citation_rules(w: dict[str, float]) -> ConstraintSet:
         (["proc", "journal", "proceedings", "ACM"], ["journal", "booktitle"]),
         (["ed", "editors"], "editor"),
     ]
-    rules: list[Any] = [Words(a, b, weight=w["words"]) for a, b in words]
-    rules.append(Words(pattern="(19|20)[0-9][0-9]", labels="date", weight=w["words"]))
-    rules.append(First(["author", "editor"], weight=w["first"]))
+    rules: list[Any] = [Words(a, b, weight=w["words"], feature=False) for a, b in words]
+    years = Words(pattern="(19|20)[0-9][0-9]", labels="date", weight=w["words"], feature=False)
+    rules += [years, First(["author", "editor"], weight=w["first"], feature=False)]
     rules.append(Changes(after="punctuation", weight=w["changes"]))
-    if w["segment"]:
-        rules.append(OneSegment(weight=w["segment"]))
+    rules.append(OneSegment(per="token", weight=w["segment"], feature=False))
     return ConstraintSet(rules)
 
 
@@ -101,8 +113,9 @@ def ad_rules(w: dict[str, float]) -> ConstraintSet:
         ("address carlmont st cross", "ADDRESS"),
         ("utilities pays electricity", "UTILITIES"),
     ]
-    rules: list[Any] = [Words(a.split(), b, weight=w["words"]) for a, b in words]
+    rules: list[Any] = [Words(a.split(), b, weight=w["words"], feature=False) for a, b in words]
     rules.append(Changes(after="punctuation", weight=w["changes"]))
+    rules.append(MinimumLength(3, weight=w["length"], feature=False))
     return ConstraintSet(rules)
 
 
@@ -124,6 +137,7 @@ class Task:
         folder = data / FOLDER[name]
         self.name = name
         self.X, self.y = read(folder / "train.tsv.gz")
+        self.labels = sorted({label for y in self.y for label in y})
         self.dev, self.dev_y = read(folder / "dev.tsv.gz")
         self.test, self.test_y = read(folder / "test.tsv.gz")
         table = read_columns(folder / "unlabelled.tsv.gz").rows()
@@ -133,10 +147,8 @@ class Task:
 
     def data(self, chosen: Any, features: bool) -> Any:
         """Encode a labelled subset and all unlabelled sequences."""
-        labels = sorted({label for y in self.y for label in y})
-        chain = Chain(
-            labels=labels, constraints=ChainConstraints(self.rules, features=features, width=WIDTH)
-        )
+        rules = ChainConstraints(self.rules, features=features, width=WIDTH)
+        chain = Chain(labels=self.labels, constraints=rules)
         X = [hmm(self.X[i]) for i in chosen]
         return prepare_transductive(
             chain, X, [self.y[i] for i in chosen], [hmm(x) for x in self.pool]
@@ -164,21 +176,30 @@ def supervised(data: Any, C1: float) -> tuple[Any, Any]:
     """Train on the labelled sequences alone: weights of the chain, and of constraint features."""
     problem = data.labelled_problem(C1 / data.n_labelled, WIDTH)
     found = solve(problem, make_solver("sdm"), C=1.0, gap=0.01, random_state=0, warn=False)
-    return data.chain.own_weights(found.weights), data.chain.constraints.weights
+    own = data.chain.own_weights(found.weights)
+    return own, data.chain.constraints.weights if data.features else None
 
 
 def transductive(
-    data: Any, start: Any, C1: float, C2: float, mu: float, *, schedule: str = "engine"
+    data: Any,
+    start: Any,
+    C1: float,
+    C2: float,
+    mu: float,
+    *,
+    outer: int,
+    schedule: str = "engine",
 ) -> Any:
-    """Train the transductive SVM from a supervised model."""
+    """Train the transductive SVM from some weights."""
     svm = TransductiveSVM(
         C1=C1,
         C2=C2,
         mu=mu,
         gap=GAP,
         tol=TOL,
-        max_outer=OUTER,
+        max_outer=outer,
         width=WIDTH,
+        margins="labels",
         gammas=False,
         random_state=0,
         schedule=schedule,
@@ -191,47 +212,46 @@ def nearest(table: dict[int, Any], n: int) -> Any:
     return table[min(table, key=lambda k: abs(np.log(k / n)))]
 
 
+def driven(task: Task, data: Any, start: Any, penalty: float | None = None) -> tuple[Any, Any]:
+    """Train by constraint-driven learning, or by plain self-training with no penalty."""
+    codl = CODL[task.name]
+    own = codl if penalty is None else {**codl, "penalty": penalty}
+    return driven_weights(data, *start, random_state=0, beam=WIDTH, **own)
+
+
 def one_draw(
-    task: Task, n: int, draw: int, p: dict[str, float]
+    task: Task, n: int, draw: int, p: dict[str, Any], begin: str
 ) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
-    """Return (dev, test) of all methods on one labelled subset, and seconds of processor time."""
+    """Return (dev, test) of all methods on one labelled subset, and seconds of processor time.
+
+    Those of transductive training have the start by constraint-driven learning in them.
+    """
     chosen = np.random.default_rng(draw).permutation(len(task.X))[:n]
     out: dict[str, tuple[float, float]] = {}
     seconds: dict[str, float] = {}
 
-    def timed(name: str, run: Any) -> Any:
-        begin = time.process_time()
-        result = run()
-        seconds[name] = time.process_time() - begin
+    def timed(name: str, run: Any, *arguments: Any, **options: Any) -> Any:
+        before = time.process_time()
+        result = run(*arguments, **options)
+        seconds[name] = time.process_time() - before
         return result
 
-    data = task.data(chosen, False)
-    start = timed("supervised", lambda: supervised(data, p["C1"]))
-    out["supervised"] = task.score(data, start[0])
-    codl = CODL[task.name]
-    out["constrained"] = task.score(data, start[0], penalty=codl["penalty"])
-    model = timed(
-        "transductive", lambda: transductive(data, (start[0], None), p["C1"], p["C2"], p["mu"])
-    )
-    out["transductive"] = task.score(data, model.chain_weights)
-    found = timed(
-        "codl", lambda: constraint_driven(data, start[0], random_state=0, beam=WIDTH, **codl)
-    )
-    out["codl"] = task.score(data, found)
-    found = timed(
-        "self_training",
-        lambda: constraint_driven(
-            data, start[0], random_state=0, beam=WIDTH, **{**codl, "penalty": 0.0}
-        ),
-    )
-    out["self_training"] = task.score(data, found)
-    data = task.data(chosen, True)
-    start = timed("supervised_i", lambda: supervised(data, p["C1"]))
-    out["supervised_i"] = task.score(data, *start)
-    model = timed(
-        "transductive_i", lambda: transductive(data, start, p["C1"], p["C2_i"], p["mu_i"])
-    )
-    out["transductive_i"] = task.score(data, model.chain_weights, model.group_weights)
+    for features, end in ((False, ""), (True, "_i")):
+        data = task.data(chosen, features)
+        start = timed("supervised" + end, supervised, data, p["C1"])
+        out["supervised" + end] = task.score(data, *start)
+        codl = timed("codl" + end, driven, task, data, start)
+        out["codl" + end] = task.score(data, *codl)
+        name, own = "transductive" + end, p["features" if features else "plain"]
+        first, outer = (codl, own[2]) if begin == "driven" else (start, 6)
+        model = timed(name, transductive, data, first, p["C1"], *own[:2], outer=outer)
+        out[name] = task.score(data, model.chain_weights, model.group_weights)
+        if begin == "driven":
+            seconds[name] += seconds["codl" + end]
+        if not features:
+            out["constrained"] = task.score(data, start[0], penalty=CODL[task.name]["penalty"])
+            alone = timed("self_training", driven, task, data, start, 0.0)
+            out["self_training"] = task.score(data, *alone)
     return out, seconds
 
 
@@ -240,13 +260,13 @@ def standard_error(values: Any) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
-def compare(task: Task, labelled: list[int], draws: int, on: int) -> dict[str, Any]:
+def compare(task: Task, labelled: list[int], draws: int, on: int, begin: str) -> dict[str, Any]:
     """Return the figures of all numbers of labelled sequences; ``on``: 0 is dev, 1 is test."""
     figures: dict[str, Any] = {}
     for n in labelled:
         full = n >= len(task.X)
         runs = [
-            one_draw(task, n, draw, nearest(CHOSEN[task.name], n))
+            one_draw(task, n, draw, nearest(CHOSEN[task.name], n), begin)
             for draw in range(1 if full else draws)
         ]
         names = list(runs[0][0])
@@ -258,6 +278,10 @@ def compare(task: Task, labelled: list[int], draws: int, on: int) -> dict[str, A
         row["standard_error_i"] = round(
             standard_error(score["transductive_i"] - score["supervised_i"]), 2
         )
+        for end in ("", "_i"):
+            row["standard_error_over_codl" + end] = round(
+                standard_error(score["transductive" + end] - score["codl" + end]), 2
+            )
         row["draws"] = len(runs)
         row["seconds"] = {
             k: round(float(np.mean([run[1][k] for run in runs])), 2) for k in runs[0][1]
@@ -272,6 +296,10 @@ def compare(task: Task, labelled: list[int], draws: int, on: int) -> dict[str, A
             f"with constraint "
             f"features {row['transductive_i'] - row['supervised_i']:+.2f} "
             f"± {row['standard_error_i']:.2f}; "
+            f"over codl {row['transductive'] - row['codl']:+.2f} "
+            f"± {row['standard_error_over_codl']:.2f} and "
+            f"{row['transductive_i'] - row['codl_i']:+.2f} "
+            f"± {row['standard_error_over_codl_i']:.2f}; "
             f"seconds {row['seconds']}",
             flush=True,
         )
@@ -281,19 +309,22 @@ def compare(task: Task, labelled: list[int], draws: int, on: int) -> dict[str, A
 def tune(task: Task, labelled: list[int], draws: int) -> None:
     """Print the scan over C2 and mu on the development file."""
     for n, features in itertools.product(labelled, (False, True)):
-        C1 = nearest(CHOSEN[task.name], n)["C1"]
-        starts = []
+        chosen = nearest(CHOSEN[task.name], n)
+        C1, outer = chosen["C1"], chosen["features" if features else "plain"][2]
+        starts, base_scores = [], []
         for draw in range(draws):
             data = task.data(np.random.default_rng(draw).permutation(len(task.X))[:n], features)
-            starts.append((data, supervised(data, C1)))
-        base = np.mean([task.score(d, w, g if features else None)[0] for d, (w, g) in starts])
+            first = supervised(data, C1)
+            base_scores.append(task.score(data, *first)[0])
+            starts.append((data, driven(task, data, first)))
+        base = np.mean(base_scores)
         print(
             f"{n} labelled, C1={C1:g}, features={features}: supervised dev {base:.2f}", flush=True
         )
-        for C2, mu in itertools.product((3, 10, 30, 100), (1, 4, 10)):
+        for C2, mu in itertools.product((100, 300, 1000), (1, 2, 4)):
             found = []
-            for d, (w, g) in starts:
-                model = transductive(d, (w, g if features else None), C1, C2, mu)
+            for d, start in starts:
+                model = transductive(d, start, C1, C2, mu, outer=outer)
                 found.append(task.score(d, model.chain_weights, model.group_weights)[0])
             print(
                 f"  C2={C2:g} mu={mu:g}: dev {np.mean(found):.2f} ({np.mean(found) - base:+.2f})",
@@ -301,30 +332,42 @@ def tune(task: Task, labelled: list[int], draws: int) -> None:
             )
 
 
-def curve(task: Task, draws: int, steps: int = 4, step: int = 5) -> dict[str, list[float]]:
-    """Return test accuracies while labelled sequences are added, by `suggest` and at random."""
-    out: dict[str, list[float]] = {}
-    for how in ("suggest", "random"):
-        runs = []
-        for draw in range(draws):
-            rng = np.random.default_rng(draw)
-            order = rng.permutation(len(task.X)).tolist()
-            chosen, left = order[:step], order[step:]
-            scores = []
-            for _ in range(steps + 1):
-                tagger = SequenceTagger(C=1.0, constraints=task.rules, random_state=0)
-                tagger.fit([hmm(task.X[i]) for i in chosen], [task.y[i] for i in chosen])
-                scores.append(100 * tagger.score([hmm(x) for x in task.test], task.test_y))
-                if how == "suggest":
-                    pool = [hmm(task.X[i]) for i in left]
-                    found = [one.sequence for one in tagger.suggest(pool, step)]
-                else:
-                    found = list(range(step))
-                chosen = chosen + [left[k] for k in found]
-                left = [x for k, x in enumerate(left) if k not in set(found)]
-            runs.append(scores)
-        out[how] = np.round(np.mean(runs, axis=0), 2).tolist()
-        print(f"labelled {step}, {2 * step}, ... by {how}: {out[how]}", flush=True)
+def curve(
+    task: Task, draws: int, on: int, *, steps: int = 5, step: int = 5, C: float = 5.0
+) -> dict[str, Any]:
+    """Return accuracies while labelled sequences are added, by `suggest` and at random.
+
+    Both begin with the same random sequences; models are supervised, without decoding by rules.
+    """
+    X, y = (task.dev, task.dev_y) if on == 0 else (task.test, task.test_y)
+    runs: dict[str, list[list[float]]] = {"suggest": [], "random": []}
+    for draw, how in itertools.product(range(draws), runs):
+        order = np.random.default_rng(draw).permutation(len(task.X)).tolist()
+        chosen, left = order[:step], order[step:]
+        scores = []
+        for k in range(steps + 1):
+            tagger = SequenceTagger(C=C, labels=task.labels, constraints=task.rules, random_state=0)
+            tagger.fit([hmm(task.X[i]) for i in chosen], [task.y[i] for i in chosen])
+            scores.append(100 * tagger.score([hmm(x) for x in X], y))
+            if k == steps:
+                break
+            found = list(range(step))
+            if how == "suggest":
+                found = [one.index for one in tagger.suggest([hmm(task.X[i]) for i in left], step)]
+            chosen = chosen + [left[i] for i in found]
+            left = [x for i, x in enumerate(left) if i not in set(found)]
+        runs[how].append(scores)
+    gain = np.array(runs["suggest"]) - np.array(runs["random"])
+    out: dict[str, Any] = {
+        "labelled": [step * (k + 1) for k in range(steps + 1)],
+        **{how: np.round(np.mean(scores, axis=0), 2).tolist() for how, scores in runs.items()},
+        "gain": np.round(gain.mean(axis=0), 2).tolist(),
+        "standard_error": [round(standard_error(column), 2) for column in gain.T],
+        "mean_gain": round(float(gain[:, 1:].mean()), 2),
+        "mean_gain_standard_error": round(standard_error(gain[:, 1:].mean(axis=1)), 2),
+    }
+    for key, value in out.items():
+        print(f"curve, {key}: {value}", flush=True)
     return out
 
 
@@ -332,12 +375,15 @@ def paper_times(task: Task, name: str) -> dict[str, float]:
     """Return seconds and objectives of both schedules of the convex steps."""
     p, out = CHOSEN[name][20], {}
     data = task.data(range(20), False)
-    start = supervised(data, p["C1"])
+    start = driven(task, data, supervised(data, p["C1"]))
     for schedule in ("engine", "paper"):
         begin = time.process_time()
-        model = transductive(data, (start[0], None), p["C1"], p["C2"], p["mu"], schedule=schedule)
+        given = (p["C1"], *p["plain"][:2])
+        model = transductive(data, start, *given, outer=4, schedule=schedule)
         out[f"{schedule}_seconds"] = round(time.process_time() - begin, 2)
         out[f"{schedule}_objective"] = round(model.objective, 3)
+        out[f"{schedule}_outer"] = len(model.result.outer)
+        out[f"{schedule}_gap"] = round(model.result.certificate.gap, 3)
     print(f"schedules: {out}", flush=True)
     return out
 
@@ -363,7 +409,8 @@ def speed(data: Path, name: str) -> dict[str, Any]:
         d = task.data(range(small), False)
         start = supervised(d, p["C1"])
         begin = time.process_time()
-        transductive(d, (start[0], None), p["C1"], p["C2"], p["mu"])
+        first = driven(task, d, start)
+        transductive(d, first, p["C1"], *p["plain"][:2], outer=p["plain"][2])
         seconds = time.process_time() - begin
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         out[str(d.n_unlabelled)] = {
@@ -379,7 +426,7 @@ def speed(data: Path, name: str) -> dict[str, Any]:
     return out
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> int:
     """Run."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -391,28 +438,33 @@ def main() -> None:
     )
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--unlabelled", type=int, default=1000)
-    for flag in ("tune", "curve", "speed", "dev"):
+    for flag in ("tune", "curve", "speed", "dev", "only"):
         parser.add_argument(f"--{flag}", action="store_true")
-    options = parser.parse_args()
+    parser.add_argument("--begin", choices=("driven", "supervised"), default="driven")
+    options = parser.parse_args(argv)
     if options.task == "ocr":
         from transductive_ocr import compare_ocr
 
-        labelled = [int(k) for k in options.labelled.split(",")] if options.labelled else [0]
-        print(json.dumps({"ocr": compare_ocr(options.data, labelled, options.draws)}))
-        return
+        words = [int(k) for k in options.labelled.split(",")] if options.labelled else [0]
+        print(json.dumps({"ocr": compare_ocr(options.data, words, options.draws)}))
+        return 0
     default = "5,20,300" if options.task == "citations" else "10,25,100"
     labelled = [int(k) for k in (options.labelled or default).split(",")]
     task = Task(options.data, options.task, WEIGHTS[options.task], options.unlabelled)
     if options.tune:
         tune(task, labelled, options.draws)
-        return
-    result: dict[str, Any] = compare(task, labelled, options.draws, 0 if options.dev else 1)
+        return 0
+    on = 0 if options.dev else 1
+    result: dict[str, Any] = {}
+    if not options.only:
+        result = compare(task, labelled, options.draws, on, options.begin)
     if options.curve:
-        result["curve"] = curve(task, options.draws)
+        result["curve"] = curve(task, options.draws, on)
     if options.speed:
         result["speed"] = speed(options.data, options.task)
     print(json.dumps({options.task: result}))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     folder = Path(os.environ.get("MAXMARGIN_DATA", "../shared/data"))
     X, y = read(folder / "citations_fluxcim_cs" / "test.tsv.gz")
     few, rest = (X[: args.examples], y[: args.examples]), (X[200:], y[200:])
-    common: dict[str, Any] = {"template": "ner", "random_state": 0}
+    common: dict[str, Any] = {"template": "ner@1", "random_state": 0}
     source = SequenceTagger(C=0.3, **common).fit(*read(folder / "citations_cora" / "train.tsv.gz"))
     nothing = SequenceTagger(C=0.3, **common).fit(*few)
     adapted = SequenceTagger(C=1.0, prior=source, prior_precision=10.0, **common).fit(*few)

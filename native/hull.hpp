@@ -150,14 +150,19 @@ class Hull {
   Stretch within(double from, double to, const Corner& a, double la, const Corner& b, double lb) const {
     Stretch s{from, to};
     if (range_.step > 0.0) {
-      s.from = std::ceil(from / range_.step - kNear) * range_.step;
-      if (to < range_.most) s.to = std::floor(to / range_.step + kNear) * range_.step;
+      // Points of the grid are compared as whole numbers: 3 × 0.3 - 0.3 is less than 2 × 0.3 by rounding, and a
+      // stretch of one point must not be taken for an empty one.
+      const auto steps = [&](double loss) { return loss / range_.step; };
+      double least = std::ceil(steps(from) - kNear), most = std::floor(steps(to) + kNear);
       // The corners themselves are known.
-      if (std::abs(s.from - a.loss) < 0.5 * range_.step) s.from += range_.step;
-      if (std::abs(s.to - b.loss) < 0.5 * range_.step) s.to -= range_.step;
+      if (std::abs(least - steps(a.loss)) < 0.5) least += 1.0;
+      if (std::abs(most - steps(b.loss)) < 0.5) most -= 1.0;
+      s.from = std::max(least, std::round(steps(range_.least))) * range_.step;
+      s.to = std::min(most, std::round(steps(range_.most))) * range_.step;
+    } else {
+      s.from = std::max(s.from, range_.least);
+      s.to = std::min(s.to, range_.most);
     }
-    s.from = std::max(s.from, range_.least);
-    s.to = std::min(s.to, range_.most);
     if (s.from > s.to) return s;
     const auto margin = [&](double loss) { return std::max(a.margin + la * (loss - a.loss), b.margin - lb * (b.loss - loss)); };
     const auto look = [&](double loss) {

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+# A job in the background of a shell ignores Ctrl-C, and so do the processes that it starts. Tests
+# press Ctrl-C; some would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # For `make sanitize`, where everything takes several times as long.
 settings.register_profile(

@@ -12,6 +12,7 @@ import io
 import itertools
 import os
 import signal
+import threading
 import time
 import warnings
 
@@ -161,6 +162,12 @@ class Pressed(Flat):
         if next(self.calls) == self.at:
             os.kill(os.getpid(), signal.SIGINT)
         return super().argmax(x, w, truth=truth)
+
+
+def pressing(seconds, call):
+    """Call something, and press Ctrl-C after some seconds: within the call, however slow it is."""
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return call()
 
 
 # --- runs ---

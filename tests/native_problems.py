@@ -384,7 +384,7 @@ def listed_problem(structure, X, Y):
 # --- tests that might bring the process down ---
 
 
-def run_isolated(file, function, *arguments, timeout=120):
+def run_isolated(file, function, *arguments, timeout=600):
     """Call a function of a test file in a process of its own: a crash there is a failure here."""
     here = str(Path(__file__).parent)
     code = (

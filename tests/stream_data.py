@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def in_memory(path, **params):
 
 def tiny_windows(corpus, size=3, limit=0):
     n = corpus.n_sequences
-    return corpus.in_windows(WindowPlan((*range(size, n, size), n), limit, "/tmp"))
+    return corpus.in_windows(WindowPlan((*range(size, n, size), n), limit, tempfile.gettempdir()))
 
 
 def objects(kind):

@@ -30,9 +30,11 @@ COMMANDS = {
     "docs/coming_from.md": 18,
     "docs/confidences.md": 3,
     "docs/dependencies.md": 3,
+    "docs/embeddings.md": 3,
     "docs/formulations.md": 1,
     "docs/priors.md": 2,
     "docs/quickstart.md": 3,
+    "docs/report.md": 2,
     "docs/shell.md": 2,
     "docs/sparse.md": 4,
     "docs/structures.md": 3,
@@ -71,6 +73,7 @@ BRACKETS = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))\n(S (NP (NNS dogs)) (VP 
 #: What the commands of a page read beside or instead of the files that all pages have.
 OWN_FILES = {
     "docs/classes.md": dict.fromkeys(["train.tsv", "dev.tsv", "test.tsv", "new.tsv"], NEWS),
+    "docs/embeddings.md": {"vectors.txt": "dog 1 0.5\ncat 1.5 0\n"},
     "docs/taxonomy.md": dict.fromkeys(["train.txt", "test.txt", "new.txt"], PATHS),
     "docs/trees.md": {
         "train.mrg": BRACKETS,

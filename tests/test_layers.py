@@ -41,10 +41,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("io.structure_file",),  # ... of any structure that can write down its state,
     ("io.user_structure",),
     ("io.tagger_file",),  # ... and of a chain
+    ("models.weight_rows",),  # the weights of a tagger, without a copy
+    ("models.strongest",),
+    ("report.svg", "report.endings", "report.files"),  # pieces of pictures
     ("streams",),  # data that do not fit in memory: encoded files, and the windows of a training
     ("models.base",),
     ("models.kinds",),  # the registry, which imports a kind when it is asked for
     ("selection",),  # trainings of a chain and choices among models, without scikit-learn
+    ("report.html",),  # the page about a tagger, which estimators write too
     ("estimators",),  # with scikit-learn
     ("distributed",),  # trainings on many machines
     ("models",),  # kinds of model files: loaded as estimators, described for `info`

@@ -665,3 +665,11 @@ def test_the_benchmark(tmp_path, capsys):
     assert script._untyped("B-NP", "NP") == script._untyped("B-LOC", "") == "B-X"
     assert script._untyped("I-VP", "NP") == script._untyped("O", "") == "O"
     assert script.mean_and_error([1.0, 3.0]) == (2.0, pytest.approx(1.0))
+
+
+def test_a_prior_of_an_older_template_names_it():
+    X, y = [[["dogs"], ["bark"]], [["cats"], ["sleep"]]], [["N", "V"], ["N", "V"]]
+    old = SequenceTagger(template="pos@1", random_state=0).fit(X, y)
+    with pytest.raises(NotCompatibleError, match=r"another template.*\(its template is pos@1\)"):
+        SequenceTagger(template="pos", prior=old).fit(X, y)
+    SequenceTagger(template="pos@1", prior=old, random_state=0).fit(X, y)

@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from maxmargin.estimators.taxonomy import TaxonomySVM
     from maxmargin.estimators.transductive import TransductiveTagger
     from maxmargin.features.columns import ColumnTable
+    from maxmargin.features.embeddings import Embeddings
     from maxmargin.features.template import Template
     from maxmargin.io.brackets import read_trees, write_trees
     from maxmargin.io.columns import read_columns
+    from maxmargin.io.embeddings import read_embeddings
     from maxmargin.metrics import evaluate
     from maxmargin.regularizers import (
         L1,
@@ -100,6 +102,7 @@ __all__ = [
     "DependencyTree",
     "DualCoordinate",
     "ElasticNet",
+    "Embeddings",
     "EstimatorPath",
     "ExtraGradient",
     "FileFormatError",
@@ -147,6 +150,7 @@ __all__ = [
     "load",
     "path",
     "read_columns",
+    "read_embeddings",
     "read_trees",
     "write_trees",
 ]
@@ -183,9 +187,11 @@ _HOMES = {
     "estimators.taxonomy": ("TaxonomySVM",),
     "estimators.transductive": ("TransductiveTagger",),
     "features.columns": ("ColumnTable",),
+    "features.embeddings": ("Embeddings",),
     "features.template": ("Template",),
     "io.brackets": ("read_trees", "write_trees"),
     "io.columns": ("read_columns",),
+    "io.embeddings": ("read_embeddings",),
     "metrics": ("evaluate",),
     "regularizers": (
         "L1",

@@ -162,7 +162,7 @@ def test_bad_files(capsys, data, valid, model, tmp_path):
         message = refused(capsys, *arguments, option, valid)
         assert f"{valid}: is read from; expected another file for the {what}" in message
     message = refused(capsys, *arguments, "-m", model, "--plot", model)
-    assert "expected another file for the plot" in message
+    assert f"{model}: is to be the model and the plot; expected two files" in message
     assert names(tmp_path) == ["train.tsv", "valid.tsv"]
 
 

@@ -497,14 +497,14 @@ def interrupted(begun, *arguments):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:
         try:
-            end = time.monotonic() + 30
+            end = time.monotonic() + 300
             while not begun.exists():
                 assert process.poll() is None
                 assert time.monotonic() < end
                 time.sleep(0.01)
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=300)
         finally:
             process.kill()
     err = quiet(err)

@@ -7,11 +7,14 @@ import math
 import pickle
 import sys
 import types
+import warnings
 
+import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import ProgressBar, SequenceTagger
+from maxmargin import LatentSVM, ProgressBar, SequenceTagger
 from maxmargin.solvers.history import PassRecord
 
 X = [[["a"], ["b"]], [["b"], ["a"]], [["b"]]] * 5
@@ -61,13 +64,39 @@ def test_the_share_is_that_of_the_logarithm(monkeypatch):
     assert "pass 2" in shown
 
 
-def test_each_training_has_a_bar(monkeypatch):
+@pytest.mark.parametrize("options", [{"gap": 1e-3}, {"gap": 0.0, "max_passes": 2}])
+def test_each_training_has_a_bar_that_ends_with_it(monkeypatch, options):
     shown = []
     fake_tqdm(monkeypatch, shown)
     bar = ProgressBar(1e-3, backend="tqdm")
-    for _ in range(2):
-        SequenceTagger(C=10.0, gap=1e-3, callbacks=[bar]).fit(X, Y)
-    assert shown.count("open") == shown.count("close") == 2
+    for n in (1, 2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            SequenceTagger(C=10.0, callbacks=[bar], random_state=n, **options).fit(X, Y)
+        assert shown.count("open") == shown.count("close") == n
+
+
+def test_a_training_that_fails_takes_its_bar_away(monkeypatch):
+    shown = []
+    fake_tqdm(monkeypatch, shown)
+
+    def failing(record):
+        raise RuntimeError("of a callback")
+
+    bar = ProgressBar(1e-3, backend="tqdm")
+    with pytest.raises(RuntimeError, match="of a callback"):
+        SequenceTagger(callbacks=[bar, failing]).fit(X, Y)
+    assert shown.count("open") == shown.count("close") == 1
+
+
+def test_all_starts_of_a_latent_training_end_their_bars(monkeypatch):
+    shown = []
+    fake_tqdm(monkeypatch, shown)
+    bar = ProgressBar(1e-3, backend="tqdm")
+    draw = np.random.default_rng(0)
+    bags, classes = [draw.normal(size=(3, 2)) for _ in range(20)], draw.integers(0, 2, 20)
+    LatentSVM(n_starts=2, gap=0.1, callbacks=[bar], random_state=0).fit(bags, classes)
+    assert shown.count("open") == shown.count("close") > 0
 
 
 def test_silent_where_nobody_looks(capfd):

@@ -842,6 +842,16 @@ def test_token_that_drops_itself():
     assert fit([sequence])[1].n_sparse == 2
 
 
+def encode_with_alarm(X):
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    encode_tokens(X, Vocabulary(), True)
+
+
+def encode_with_another_thread(X):
+    threading.Timer(0.01, _thread.interrupt_main).start()
+    encode_tokens(X, Vocabulary(), True)
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
 @pytest.mark.parametrize(
     "X",
@@ -855,10 +865,9 @@ def test_token_that_drops_itself():
 def test_ctrl_c(X):
     # The alarm goes the way of Ctrl-C: a flag that is looked at now and then.
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
         with pytest.raises(KeyboardInterrupt):
-            encode_tokens(X, Vocabulary(), True)
+            encode_with_alarm(X)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -866,9 +875,8 @@ def test_ctrl_c(X):
 
 def test_other_threads_can_run():
     # Iterating over this is not Python code: unless the GIL is let go, the thread never runs.
-    threading.Timer(0.01, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
-        encode_tokens([[itertools.repeat("a")]], Vocabulary(), True)
+        encode_with_another_thread([[itertools.repeat("a")]])
 
 
 @given(

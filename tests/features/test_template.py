@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import pickle
 import re
 import subprocess
@@ -433,21 +434,64 @@ def test_sequences_without_tokens():
 
 @pytest.mark.parametrize(
     ("name", "lines", "columns"),
-    [("words", 15, 1), ("pos", 19, 1), ("chunking", 19, 2), ("ner", 33, 1)],
+    [
+        ("words", 15, 1),
+        ("pos", 23, 1),
+        ("chunking", 30, 2),
+        ("ner", 41, 1),
+        ("words@1", 15, 1),
+        ("pos@1", 19, 1),
+        ("pos@2", 23, 1),
+        ("chunking@1", 19, 2),
+        ("chunking@2", 30, 2),
+        ("ner@1", 33, 1),
+        ("ner@2", 41, 1),
+    ],
 )
 def test_builtin_templates(name, lines, columns):
     template = Template.load(name)
-    assert template.text.startswith(f"# {name}: ")
+    assert template.text.startswith(f"# {name.partition('@')[0]}: ")
     assert template.text.endswith("\nB\n")
     assert template.n_columns_needed == columns
     assert len(template.program()) == lines
     tokens = expand(template, [row[:columns] for row in SENTENCE])
-    assert len(tokens[2]) == lines  # "Dog-2" is long enough for every prefix
+    # "Dog-2" is long enough for every prefix, and so are the ends of its neighbours.
+    assert len(tokens[2]) == lines
     assert all(len(set(token)) == len(token) for token in tokens)
 
 
 def test_every_builtin_template_is_tested_above():
-    assert list(BUILTIN_TEMPLATES) == ["words", "pos", "chunking", "ner"]
+    newest = ["words", "pos", "chunking", "ner"]
+    assert [name for name in BUILTIN_TEMPLATES if "@" not in name] == newest
+    assert len(BUILTIN_TEMPLATES) == 11
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("words@1", "a3e11158033a86e4"),
+        ("pos@1", "6fe52c08599a45e6"),
+        ("chunking@1", "0c324f01a330261c"),
+        ("ner@1", "825166cda5b6c0fa"),
+    ],
+)
+def test_first_versions_stay_what_they_were(name, digest):
+    """Models, checkpoints and benchmarks name them; the digests are of the texts as released."""
+    text = BUILTIN_TEMPLATES[name]
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest
+    assert Template.load(name).builtin == name
+
+
+def test_a_name_is_its_newest_version():
+    for name in ("pos", "chunking", "ner"):
+        assert Template.load(name) == Template.load(f"{name}@2") != Template.load(f"{name}@1")
+        lines, first = (
+            {line.text for line in Template.load(version).lines} for version in (name, f"{name}@1")
+        )
+        assert first < lines
+    assert Template.parse("U:%x[0,0]").builtin is None
+    with pytest.raises(ValueError, match=r"no built-in called 'ner@3'.*did you mean 'ner@2'"):
+        Template.load("ner@3")
 
 
 def test_ner_looks_at_spelling():
@@ -455,6 +499,20 @@ def test_ner_looks_at_spelling():
     assert {"U:first=true", "U:first,cap=true|true", "U:c+1=X-d"} <= set(tokens[0])
     assert {"U:h0=XX-d", "U:c-1,+1=Xx|X-d|x", "U:digit=true", "U:caps=false"} <= set(tokens[1])
     assert {"U:w-1,c0=human|X-d", "U:c0,w+1=X-d|gene", "U:low=il-2"} <= set(tokens[1])
+    assert {"U:w-2,-1=human|il-2", "U:c-2,0=Xx|X-d|x", "U:w-2,c0=human|X-d|x"} <= set(tokens[2])
+    assert {"U:pre5=human", "U:suf5=human", "U:w+1,+2=il-2|gene"} <= set(tokens[0])
+
+
+def test_chunking_looks_at_spelling():
+    tokens = expand(Template.load("chunking"), [["He", "PRP"], ["runs", "VBZ"], ["fast", "RB"]])
+    assert {"U:suf3=uns", "U:pre2=ru", "U:low=runs", "U:suf+1=ast"} <= set(tokens[1])
+    assert {"U:p-2,w0=PRP|VBZ|fast", "U:suf-1=uns"} <= set(tokens[2])
+    assert "U:w0,p+2=He|VBZ|RB" in tokens[0]
+
+
+def test_pos_looks_at_both_sides():
+    tokens = expand(Template.load("pos"), [["He"], ["Runs"], ["fast"]])
+    assert {"U:w-1,+1=he|fast", "U:c0=Xx", "U:c-1=Xx", "U:c+1=x"} <= set(tokens[1])
 
 
 @given(
@@ -465,7 +523,7 @@ def test_ner_looks_at_spelling():
     )
 )
 def test_chunking_says_what_is_written_by_hand(sentence):
-    ours = expand(Template.load("chunking"), sentence)
+    ours = expand(Template.load("chunking@1"), sentence)
     theirs = reference_features.chunking(sentence)
     pairs = {pair for o, t in zip(ours, theirs, strict=True) for pair in zip(o, t, strict=True)}
     assert len(pairs) == len({o for o, _ in pairs}) == len({t for _, t in pairs})
@@ -475,7 +533,7 @@ def test_chunking_says_what_is_written_by_hand(sentence):
 def test_pos_says_what_is_written_by_hand():
     text = "The well-known McIntosh sold 1,500 apples in 1999"
     sentence = [[word] for word in text.split()]
-    ours = expand(Template.load("pos"), sentence)
+    ours = expand(Template.load("pos@1"), sentence)
     theirs = reference_features.pos(sentence)
     # A prefix or suffix that is longer than the word is there the word, and here no feature.
     pairs = set()

@@ -6,10 +6,12 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 
+from kit import pressing
 from maxmargin import _native
 from maxmargin.errors import StructureError
 from maxmargin.structures.alignment import Alignment
@@ -68,9 +70,8 @@ def interrupted():
         lambda: engine.hinge(2),
     ):
         before = dual(engine)
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            forever(call)
+            pressing(0.2, partial(forever, call))
         assert dual(engine) >= before - 1e-9
         check_consistent(case, engine)
         # and it goes on as if nothing had been
@@ -85,7 +86,7 @@ def forever(call):
 
 
 def test_ctrl_c_ends_a_pass():
-    run_isolated(__file__, "interrupted", timeout=60)
+    run_isolated(__file__, "interrupted")
 
 
 def interrupted_predictions():
@@ -105,13 +106,12 @@ def interrupted_predictions():
         lambda: long.predict(w, 1),
         lambda: pairs.predict([("AB" * 500, "AAB" * 300)] * 40_000, np.zeros(pairs.n_features), 2),
     ):
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            call()
+            pressing(0.5, call)
 
 
 def test_ctrl_c_ends_predictions():
-    run_isolated(__file__, "interrupted_predictions", timeout=60)
+    run_isolated(__file__, "interrupted_predictions")
 
 
 def interrupted_python():
@@ -123,15 +123,15 @@ def interrupted_python():
     structure, X, Y = flat_problem(np.random.default_rng(1))
     slow = Slow(structure.cost, 3)
     engine = _native.Engine(native_python_problem(slow, X, Y), 1.0, single=False)
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    order = np.tile(everyone(len(Y)), 10_000)
     with pytest.raises(KeyboardInterrupt):
-        engine.exact_pass(np.tile(everyone(len(Y)), 10_000), _native.PassOptions())
+        pressing(0.3, lambda: engine.exact_pass(order, _native.PassOptions()))
     check_state(engine, PythonPlanes(slow.n_features), np.asarray, tolerance=1e-9)
     assert not engine.exact_pass(everyone(len(Y)), _native.PassOptions()).interrupted
 
 
 def test_ctrl_c_in_a_users_method():
-    run_isolated(__file__, "interrupted_python", timeout=60)
+    run_isolated(__file__, "interrupted_python")
 
 
 def handled():
@@ -140,14 +140,14 @@ def handled():
     seen = []
     signal.signal(signal.SIGINT, lambda *_: seen.append(1))
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-    result = engine.exact_pass(order, _native.PassOptions(), 0.5)
+    result = engine.exact_pass(order, _native.PassOptions(), 2.0)
     assert result.interrupted
     assert seen == [1]
     check_consistent(case, engine)
 
 
 def test_a_handler_that_does_not_raise():
-    run_isolated(__file__, "handled", timeout=60)
+    run_isolated(__file__, "handled")
 
 
 # --- a deadline ---

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -659,7 +657,7 @@ def masses_without_sums():
 
 
 def test_masses_without_sums_are_refused():
-    run_isolated(__file__, "masses_without_sums", timeout=60)
+    run_isolated(__file__, "masses_without_sums")
 
 
 # --- stopping ---
@@ -713,9 +711,8 @@ def interrupted():
         lambda: primal.cuts(np.zeros(120)),
         lambda: primal.exact_hinge(2),
     ):
-        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            forever(call)
+            kit.pressing(0.1, functools.partial(forever, call))
         assert np.isfinite(primal.weights).all()
         assert not primal.hinge().interrupted
 
@@ -726,7 +723,7 @@ def forever(call):
 
 
 def test_ctrl_c():
-    run_isolated(__file__, "interrupted", timeout=60)
+    run_isolated(__file__, "interrupted")
 
 
 def test_an_oracle_that_raises():

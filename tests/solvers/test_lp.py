@@ -390,7 +390,7 @@ def interrupted():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_an_interrupt_keeps_the_model():
-    run_isolated(__file__, "interrupted", timeout=60)
+    run_isolated(__file__, "interrupted")
 
 
 # --- parameters ---

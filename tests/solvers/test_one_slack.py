@@ -367,7 +367,7 @@ def interrupted(stabilize):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("stabilize", ["search", "proximal", "none"])
 def test_an_interrupt_keeps_the_model(stabilize):
-    run_isolated(__file__, "interrupted", stabilize, timeout=60)
+    run_isolated(__file__, "interrupted", stabilize)
 
 
 # --- parameters, and how it is reached ---

@@ -533,15 +533,17 @@ def test_a_time_limit_is_told(regularizer):
     w = instance.unpadded(result.weights)
     expected = regularizer.penalty(w) + instance.hinge(w)
     assert result.certificate.primal == pytest.approx(expected, rel=1e-9)
-    assert 0 < result.certificate.dual <= result.certificate.primal * (1 + 1e-6)
+    assert 0 <= result.certificate.dual <= result.certificate.primal * (1 + 1e-6)
+    # Only a whole pass says something of all examples.
+    assert (result.certificate.dual > 0) or result.n_passes == 1
 
 
 @pytest.mark.parametrize("regularizer", [BALL, L2()], ids=str)
 def test_a_pass_cut_short_is_a_model_all_the_same(regularizer):
     structure, X, Y = flat_problem(np.random.default_rng(0), n=30)
-    problem = native_python_problem(Lazy(structure.cost, 3, seconds=0.01), X, Y)
+    problem = native_python_problem(Lazy(structure.cost, 3, seconds=0.03), X, Y)
     with pytest.warns(ConvergenceWarning, match="time_limit"):
-        result = solve(problem, Subgradient(0.5), C=1.0, regularizer=regularizer, time_limit=0.12)
+        result = solve(problem, Subgradient(0.5), C=1.0, regularizer=regularizer, time_limit=0.4)
     assert (result.n_passes, result.converged) == (1, False)
     assert 0 < result.history[0].oracle_calls < 30
     assert result.weights.any()
@@ -644,7 +646,7 @@ def interrupted(which):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("which", ["average", "last", "ball"])
 def test_an_interrupt_keeps_the_model(which):
-    run_isolated(__file__, "interrupted", which, timeout=60)
+    run_isolated(__file__, "interrupted", which)
 
 
 # --- parameters ---

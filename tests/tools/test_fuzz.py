@@ -186,7 +186,7 @@ def test_data_that_is_written_may_hold_anything():
 # --- worker processes ---
 
 
-def outcome_of_worker(folder, seeds, monkeypatch, behave, timeout=20.0):
+def outcome_of_worker(folder, seeds, monkeypatch, behave, timeout=120.0):
     """Run inputs 0 to 4; `behave` is called with their numbers."""
 
     def make(kind, number, seed, seeds):
@@ -223,7 +223,7 @@ def test_what_takes_too_long_is_ended(folder, seeds, monkeypatch):
         if number == 1:
             time.sleep(600)
 
-    result = outcome_of_worker(folder, seeds, monkeypatch, behave, timeout=1.0)
+    result = outcome_of_worker(folder, seeds, monkeypatch, behave, timeout=5.0)
     assert [(n, f.what) for n, f in result.findings] == [(1, "timeout")]
     assert result.inputs == 5
 

@@ -127,7 +127,8 @@ class Listed:
             if len(groups):
                 score = score + phi @ np.append(groups, 0.0)[bound.groups[a:b]]
             square = (om * (phi - vj) ** 2).sum(1)
-            outer.append(np.max(score + o.mu / 4 * square))
+            margin = (om * ~o.guiding[a:b] * (phi - vj) ** 2).sum(1)
+            outer.append(np.max(score + o.mu / 4 * margin))
             inner.append(np.max(score - o.mu / 4 * square))
             best.append(phi[np.argmax(score)])
         return np.array(hinge), np.array(outer), np.array(inner), np.concatenate(best)
@@ -169,6 +170,47 @@ def test_the_objective_is_that_of_the_paper(name, scale, features):
     assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6)
     values = [g.objective for g in result.gammas]
     assert all(b <= a + 1e-6 * (1 + abs(a)) for a, b in itertools.pairwise(values))
+
+
+@pytest.mark.parametrize("features", [False, True])
+@pytest.mark.parametrize("per", ["sequence", "token"])
+@pytest.mark.parametrize("schedule", ["engine", "paper"])
+def test_constraints_that_only_guide(per, schedule, features):
+    """They are in (15) alone, and so in the objective; the others keep their margins."""
+    data = make([*LOCAL, OneSegment(weight=3.0, per=per, feature=False)], features)
+    result = trained(data, margins="labels", mu=2.5, schedule=schedule)
+    o = result.transduction
+    assert 0 < np.count_nonzero(o.guiding) < data.bound.dimension
+    listed = Listed(data)
+    w = listed.weights(result.chain_weights)
+    expected = listed.objective(w, result.v, result.group_weights, o)
+    assert result.objective == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert all(g.bound == np.inf for g in result.gammas)
+    same = trained(make(LOCAL, features), margins="labels", mu=2.5, schedule=schedule)
+    assert not same.transduction.guiding.any()
+    assert np.isfinite(same.gammas[-1].bound)
+
+
+def test_a_beam_never_forgets_a_better_labelling():
+    """Where the search misses what was imputed before, that stays: else the objective rises."""
+    data = make([*LOCAL, OneSegment(weight=8.0, per="token")])
+    wide, narrow = (
+        Transduction(data, C1=1.0, C2=2.0, mu=3.0, gamma=data.bound.gamma("sum"), width=width)
+        for width in (1000, 1)
+    )
+    missed = 0
+    for seed in range(40):
+        weights = wide.start(data.chain.layout.zeros("float64"))
+        weights += 2 * np.random.default_rng(seed).normal(size=len(weights))
+
+        def value(imputed, weights=weights):
+            return float(imputed.linear_term @ weights) + imputed.constant
+
+        best = wide.impute(weights, 1, False)
+        missed += value(narrow.impute(weights, 1, False)) < value(best) - 1e-6
+        kept = narrow.impute(weights, 1, False, best.codes)
+        assert value(kept) == pytest.approx(value(best))
+    assert missed > 0
 
 
 def convex_step(o, seed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -16,6 +18,7 @@ from maxmargin.constraints import (
     Words,
 )
 from maxmargin.errors import ConstraintError, NotCompatibleError
+from maxmargin.estimators.self_training import driven_weights
 from maxmargin.estimators.transductive import joined, prepare_transductive
 from maxmargin.features.columns import ColumnTable
 from maxmargin.solvers import make_solver, solve
@@ -85,7 +88,14 @@ def prepared(data, features=False):
 
 
 @pytest.mark.parametrize(
-    "options", [{"constraint_features": True}, {"decode": "hard"}, {"anneal": 1}]
+    "options",
+    [
+        {"constraint_features": True},
+        {"decode": "hard"},
+        {"anneal": 1},
+        {"begin": "supervised"},
+        {"margins": "all"},
+    ],
 )
 def test_variants_and_files(data, options, tmp_path):
     (X, y), (new, truth) = data
@@ -131,6 +141,36 @@ def test_baselines(data):
         constraint_driven(both, start, mixing=1.5)
     with pytest.raises(ValueError, match="rounds"):
         constraint_driven(both, start, rounds=0)
+
+
+def test_constraint_features_are_trained_by_self_training_too(data):
+    both = prepared(data, features=True)
+    problem = both.labelled_problem(1.0, 64)
+    found = solve(problem, make_solver("sdm"), C=1.0, random_state=0).weights
+    start = both.chain.own_weights(found)
+    groups = both.chain.constraints.weights
+    trained, own = driven_weights(both, start, groups, penalty=2.0, mixing=0.3, random_state=0)
+    assert trained.shape == start.shape
+    assert own.shape == groups.shape == (3,)
+    assert (own >= groups - 1e-9).all()  # what is imputed satisfies the constraints
+    assert own.sum() > groups.sum()
+    same = driven_weights(both, start, groups, mixing=1.0, rounds=1)
+    assert np.allclose(same[0], start)
+    assert np.allclose(same[1], groups)
+    with pytest.raises(NotCompatibleError, match="several labellings"):
+        driven_weights(both, start, groups, top=2)
+
+
+def test_a_constraint_may_have_no_weight_in_the_model(data, tmp_path):
+    (X, y), (new, _) = data
+    rules = ConstraintSet([replace(rule, feature=rule.kind == "changes") for rule in RULES])
+    for cls, arguments in ((SequenceTagger, (X, y)), (TransductiveTagger, (X, y, new))):
+        tagger = cls(constraints=rules, constraint_features=True, random_state=0).fit(*arguments)
+        assert tagger.structure_.constraints.weights.shape == (1,)
+        tagger.save(tmp_path / "m.mm")
+        assert list(cls.load(tmp_path / "m.mm").predict(new)) == list(tagger.predict(new))
+    with pytest.raises(ConstraintError, match="expected true or false"):
+        First("author", feature="no")
 
 
 def test_suggestions_are_unsure_violating_and_diverse(data):
@@ -218,6 +258,8 @@ def test_bad_input(data):
         ({"gamma_scale": "max"}, "scale"),
         ({"schedule": "fast"}, "schedule"),
         ({"anneal": -1}, "anneal"),
+        ({"begin": "zero"}, "begin"),
+        ({"margins": "some"}, "margins"),
     ):
         with pytest.raises(ValueError, match=match):
             TransductiveTagger(constraints=RULES, **options).fit(X, y, new)

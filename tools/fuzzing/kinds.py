@@ -113,7 +113,8 @@ def _column(rng: random.Random, seeds: Seeds) -> Input:
         *_maybe(rng, 0.1, "--encoding", rng.choice(("latin-1", "utf-16", "cp1252", "utf-7"))),
     ]
     labelled = _maybe(rng, 0.1, "--label-column", rng.choice(("0", "1", "-2", "7")))
-    template = _maybe(rng, 0.4, "--template", rng.choice(("words", "pos", "chunking", "ner")))
+    names = ("words", "pos", "chunking", "ner", "ner@1")
+    template = _maybe(rng, 0.4, "--template", rng.choice(names))
     model = "../seeds/" + rng.choice(("words.mm", "pairs.mm", "hashed.mm", "rich.mm"))
     command = rng.choice(
         (

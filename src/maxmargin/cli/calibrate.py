@@ -86,10 +86,8 @@ def _calibrated(
     model: Any, data: Any, inputs: Any, options: argparse.Namespace
 ) -> tuple[dict[str, Any], float]:
     """Find the temperature, and how honest the model was before and is with it."""
-    import numpy as np
-
     from maxmargin.scores.calibration import calibration_error
-    from maxmargin.selection.calibration import find_temperature
+    from maxmargin.selection.calibration import confidences, find_temperature
     from maxmargin.selection.encoded import encode_labelled
 
     chain, weights, threads = model.chain, model.weights, options.threads
@@ -104,7 +102,8 @@ def _calibrated(
         "n_left_out": found.n_left_out,
     }
     for name, at in (("calibration_error_before", 1.0), ("calibration_error", found.temperature)):
-        _, table = chain.marginals_batch(labelled.batch, weights, at, threads)
-        confidence = np.minimum(table[np.arange(len(codes)), codes], 1.0)
+        confidence = confidences(
+            chain, labelled.batch, codes, weights, temperature=at, threads=threads
+        )
         figures[name] = calibration_error(confidence, codes == labelled.codes)
     return figures, found.temperature

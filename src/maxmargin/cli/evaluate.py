@@ -10,6 +10,8 @@ from maxmargin.cli.console import say
 from maxmargin.cli.label_output import label_figures, print_labels
 from maxmargin.cli.model import add_model, load_model, true_labels
 from maxmargin.cli.options import add_reading, add_threads, at_least, read_data
+from maxmargin.cli.report import add_report, check_report, report_evaluation
+from maxmargin.cli.targets import check_targets
 from maxmargin.cli.tasks.registry import CHAIN
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many of the most frequent errors to list (default: 10)",
     )
+    add_report(parser, "certificate, scores, errors in context, strongest features")
     add_reading(parser, labels=False)
     add_threads(parser)
 
@@ -72,6 +75,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     dict
         The scores.
     """
+    check_report(options)
+    check_targets([(options.report, "report")], [options.file, options.model])
     if options.model is not None:
         from maxmargin.models.kinds import kind_of
 
@@ -79,6 +84,11 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         if kind.task != CHAIN:
             from maxmargin.cli.tasks.use import evaluate_file
 
+            if options.report is not None:
+                raise ValueError(
+                    f"{options.model}: is of the task {kind.task}; eval --report is for models of "
+                    "label sequences (train --report has a page for all tasks)"
+                )
             return evaluate_file(kind, options)
     if options.model is None:
         report, tokens = _of_columns(options)
@@ -121,13 +131,10 @@ def _error_tokens(
     """Return the words of the first column that are wrong most often; none without columns."""
     if not hasattr(data, "native") or not options.errors or data.n_columns < 2:
         return []
+    from maxmargin.features.token_texts import TokenTexts
     from maxmargin.label_report import error_tokens
 
-    class _Words:  # only those that are asked for are made
-        def __getitem__(self, token: int) -> str:
-            return str(data.native.cell(token, 0))
-
-    words: Any = _Words()
+    words: Any = TokenTexts(data, data.offsets)
     return error_tokens(words, truth, predicted, names, options.errors)
 
 
@@ -156,10 +163,14 @@ def _of_model(
     truth = np.array([place[name] for name in labels.names], dtype=np.int32)[labels.codes]
     report = evaluate_codes(truth, predicted, labels.offsets, names)
     tokens = _error_tokens(data, truth, predicted, names, options)
-    return report, tokens, {
+    extra = {
         "seconds_load": loaded - begin,
         "seconds_read": known - loaded,
         "seconds_tag": tagged - known,
         # from the strings of the columns (or items) to labels: features and decoding
         "tokens_per_second": len(truth) / (tagged - known),
     }
+    if options.report is not None:
+        temperature = kind.temperature(model)
+        extra |= report_evaluation(model, data, labels, temperature, options)
+    return report, tokens, extra

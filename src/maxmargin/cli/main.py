@@ -187,6 +187,7 @@ def _run(arguments: list[str], command: str | None) -> int:
         return 0
     if options.json and sys.stdout is None:
         raise OSError(NO_OUTPUT)
+    options.arguments = arguments  # for those who show them
     code, summary = _command(options.command, arguments).run(options)
     if options.json:
         import json

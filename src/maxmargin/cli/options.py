@@ -13,6 +13,7 @@ from maxmargin.printable import quoted
 
 if TYPE_CHECKING:
     from maxmargin.features.columns import ColumnTable
+    from maxmargin.features.embeddings import Embeddings
     from maxmargin.features.encode import FeatureEncoder
     from maxmargin.features.items import Items
     from maxmargin.features.template_encoder import TemplateEncoder
@@ -194,6 +195,7 @@ def make_encoder(
     min_count: int = 1,
     hash_bits: int | None = None,
     threads: int = 1,
+    embeddings: Embeddings | None = None,
 ) -> FeatureEncoder | TemplateEncoder:
     """Make the encoder for a file: by a template, by a function, or for expanded features."""
     from maxmargin.features.columns import ColumnTable
@@ -205,6 +207,11 @@ def make_encoder(
             raise ValueError(
                 "--template is for columns; the features of crfsuite and svmhmm files are expanded"
             )
+        if embeddings is not None:
+            raise ValueError(
+                "--embeddings is for columns of words; the features of crfsuite and svmhmm files "
+                "are expanded"
+            )
     elif spec is None:
         template = "words"
     elif is_function(spec):
@@ -214,4 +221,5 @@ def make_encoder(
         min_count=min_count,
         hash_bits=hash_bits,
         threads=threads,
+        embeddings=embeddings,
     )

@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     from maxmargin.solvers.ending import nothing_learned
     from maxmargin.solvers.interrupts import HeldInterrupt
 
-    chain, train, valid, weights = learn_features(*read_training(options), options)
+    chain, train, valid, weights, _ = learn_features(*read_training(options), options)
     table = _Table(options)
     path = regularization_path(
         chain,

@@ -75,6 +75,7 @@ def encoder_like(earlier: Any, made: Any, path: str) -> Any:
         min_count=made.min_count,
         hash_bits=made.hash_bits,
         threads=made.threads,
+        embeddings=earlier.embeddings if made.embeddings is None else made.embeddings,
     )
 
 

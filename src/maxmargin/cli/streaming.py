@@ -98,6 +98,8 @@ def check_streaming(options: argparse.Namespace) -> None:
         raise ValueError("--prior makes features of the data anew; it does not go with --stream")
     if options.start is not None:
         raise ValueError("--start needs all data in memory; it does not go with --stream")
+    if options.embeddings is not None:
+        raise ValueError("--embeddings needs all data in memory; it does not go with --stream")
     if options.kernel != "linear":
         raise ValueError(
             f"--kernel {options.kernel} compares all tokens; it does not go with --stream"
@@ -188,10 +190,10 @@ def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]
     """
     from maxmargin.cli.cells import check_trained
     from maxmargin.cli.reading import settle
-    from maxmargin.cli.training_data import Learned, read_labelled
+    from maxmargin.cli.training_data import Learned, read_valid
     from maxmargin.features.columns import LabelCodes
     from maxmargin.features.encode import FeatureEncoder
-    from maxmargin.selection import Encoded, encode_labelled
+    from maxmargin.selection import Encoded
     from maxmargin.streams import plan_windows, temporary_corpus
     from maxmargin.structures.chain import Chain
 
@@ -213,9 +215,7 @@ def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]
     corpus = corpus.in_windows(plan)
     chain = Chain(allowed=options.allowed, encoder=FeatureEncoder())
     batch, codes = chain.learn(corpus, None, options.dtype)
-    valid = None
-    if options.valid is not None:
-        valid = encode_labelled(chain, *read_labelled(chain, options.valid, options))
+    valid, valid_data = read_valid(chain, options)
     figures = {
         "encoded_bytes": corpus.n_bytes,
         "n_windows": 1 if plan is None else len(plan.ends),
@@ -223,7 +223,7 @@ def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]
         "n_skipped": corpus.meta["n_skipped"],
     }
     train = Encoded(batch, codes, list(chain.labels_))
-    return Learned(chain, train, valid, corpus.sequence_weight), figures
+    return Learned(chain, train, valid, corpus.sequence_weight, valid_data), figures
 
 
 def _take_over(options: argparse.Namespace, corpus: EncodedCorpus) -> None:

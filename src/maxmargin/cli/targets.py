@@ -26,6 +26,7 @@ def check_targets(
     import stat
     from pathlib import Path
 
+    seen: dict[str, str] = {}
     for name, what in targets:
         if name is None:
             continue
@@ -43,6 +44,11 @@ def check_targets(
         target = os.path.realpath(name)
         if not Path(target).parent.is_dir():
             raise ValueError(f"{name}: there is no directory {Path(name).parent}")
+        if target in seen:
+            raise ValueError(
+                f"{name}: is to be the {seen[target]} and the {what}; expected two files"
+            )
+        seen[target] = what
         for read in sources:
             if read is not None and os.path.realpath(read) == target:
                 raise ValueError(f"{name}: is read from; expected another file for the {what}")

@@ -18,6 +18,7 @@ from maxmargin.cli.marginals import temperature_of
 from maxmargin.cli.model_search import find_model
 from maxmargin.cli.peak_memory import peak_rss_mb
 from maxmargin.cli.prior import prior_figures
+from maxmargin.cli.report import report_training
 from maxmargin.cli.saving import save_model
 from maxmargin.cli.streaming import is_streamed, learn_streamed
 from maxmargin.cli.train_arguments import check_options, configure
@@ -60,6 +61,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
     grid = grid_of(options)
     streamed: dict[str, Any] = {}
+    inputs: Any = None
     if is_streamed(options):
 
         def learn(own: argparse.Namespace) -> Learned:
@@ -69,6 +71,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
 
     else:
         read = read_training(options)
+        inputs = read[0]
 
         def learn(own: argparse.Namespace) -> Learned:
             return learn_features(*read, own)
@@ -107,6 +110,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     with HeldInterrupt():  # Ctrl-C waits until the trained model is written
         save_model(chain, best.weights, best.certificate, summary, options)
     summary["seconds_write"] = time.perf_counter() - clock[-1]
+    if options.report is not None:
+        summary |= report_training(learned, best, inputs, summary, options)
     summary["seconds_total"] = time.perf_counter() - clock[0]
     summary["peak_rss_mb"] = peak_rss_mb()
     if not options.quiet and not options.json:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from maxmargin.cli.embeddings import add_embeddings, check_embeddings
 from maxmargin.cli.grid import add_grid
 from maxmargin.cli.kernel import add_kernel, check_kernel
 from maxmargin.cli.options import add_reading, add_threads, at_least, number
+from maxmargin.cli.report import add_report, check_report
 from maxmargin.cli.start import add_start, check_start
 from maxmargin.cli.streaming import add_streaming, check_streaming
 from maxmargin.cli.targets import check_targets
@@ -31,6 +33,8 @@ examples:
   maxmargin train train.tsv.gz -m ner.mm --template ner -C 0.3 --valid dev.tsv.gz
   maxmargin train train.tsv -m m.mm --template my_template.txt --grid C=0.01,0.1,1 --cv 5
   maxmargin train train.tsv -m m.mm --valid dev.tsv --grid auto --grid template=pos,ner
+  maxmargin train train.tsv -m m.mm --valid dev.tsv --report m.html
+  maxmargin train train.tsv -m ner.mm --template ner --embeddings vectors.txt
   maxmargin train items.crfsuite -m m.mm
   maxmargin train more.tsv -m new.mm --start old.mm
   maxmargin train train.tsv -m small.mm --nonzeros 5000 --debias
@@ -67,6 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '"maxmargin train --task NAME --help" has the options of the others',
     )
     add_features(parser)
+    add_embeddings(parser)
     add_reading(parser, tables=True)
     group = parser.add_argument_group("training")
     group.add_argument(
@@ -113,6 +118,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cv", type=at_least(2), default=None, metavar="K", help="cross-validate with K folds"
     )
+    add_report(
+        group, "data, settings, gap over time, scores, errors in context, strongest features"
+    )
     add_talking(parser)
 
 
@@ -140,11 +148,17 @@ def check_options(options: argparse.Namespace) -> None:
     if options.prior is not None and others:
         other = others[0].replace("_", "-")
         raise ValueError(f"--prior is a regulariser of its own; it does not go with --{other}")
+    check_embeddings(options)
     check_kernel(options)
     check_start(options)
+    check_report(options)
     check_targets(
-        [(options.model, "model"), (options.checkpoint, "checkpoint")],
-        [options.train, options.valid, options.prior, options.start],
+        [
+            (options.model, "model"),
+            (options.checkpoint, "checkpoint"),
+            (options.report, "report"),
+        ],
+        [options.train, options.valid, options.prior, options.start, options.embeddings],
     )
     check_streaming(options)
     from maxmargin.regularizers import ElasticNet, make_regularizer

@@ -151,3 +151,5 @@ def print_summary(summary: dict[str, Any], best: Outcome, options: argparse.Name
     parts = ", ".join(f"{name} {value:.2f}" for name, value in seconds.items())
     say(f"seconds: {parts}; peak memory {summary['peak_rss_mb']:.0f} MB")
     say(f"{options.model}: {summary['model_bytes'] / 1e6:.2f} MB")
+    if "report" in summary:
+        say(f"{summary['report']}: a page about it")

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.cli.cells import check_trained
+from maxmargin.cli.embeddings import read_given_embeddings
 from maxmargin.cli.kernel import kernel_options
 from maxmargin.cli.options import make_encoder, read_data
 from maxmargin.cli.prior import encoder_like, read_prior
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from maxmargin.selection import Encoded
     from maxmargin.structures.chain import Chain
 
-__all__ = ["Learned", "learn_features", "read_labelled", "read_training"]
+__all__ = ["Learned", "learn_features", "read_labelled", "read_training", "read_valid"]
 
 
 def read_training(options: argparse.Namespace) -> tuple[Any, LabelCodes]:
@@ -57,6 +58,7 @@ class Learned(NamedTuple):
     train: Encoded
     valid: Encoded | None
     weights: Any  # a factor of C for each sequence; None: 1 for all
+    valid_data: Any = None  # the validation data as they were read, for --report
 
 
 def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -> Learned:
@@ -75,7 +77,7 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
         All that training takes.
     """
     from maxmargin.features.columns import ColumnTable
-    from maxmargin.selection import Encoded, encode_labelled
+    from maxmargin.selection import Encoded
     from maxmargin.structures.chain import Chain
 
     prior = read_prior(options)
@@ -85,6 +87,7 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
         min_count=options.min_count,
         hash_bits=options.hash_bits,
         threads=options.threads,
+        embeddings=read_given_embeddings(options),
     )
     if options.template is None and isinstance(data, ColumnTable):
         earlier = start_encoder(options) if prior is None else prior.chain.encoder
@@ -100,10 +103,34 @@ def learn_features(data: Any, labels: LabelCodes, options: argparse.Namespace) -
             f"{options.train}: no token has a feature; is it a {options.format or 'conll'} file?"
         )
     train = Encoded(batch, codes, list(chain.labels_))
-    valid = None
-    if options.valid is not None:
-        valid = encode_labelled(chain, *read_labelled(chain, options.valid, options))
-    return Learned(chain, train, valid, getattr(data, "sequence_weight", None))
+    valid, valid_data = read_valid(chain, options)
+    return Learned(chain, train, valid, getattr(data, "sequence_weight", None), valid_data)
+
+
+def read_valid(chain: Chain, options: argparse.Namespace) -> tuple[Encoded | None, Any]:
+    """Read and encode the file of ``--valid``, if there is one.
+
+    Parameters
+    ----------
+    chain : Chain
+        Prepared.
+    options : argparse.Namespace
+        Which file, and how to read it.
+
+    Returns
+    -------
+    Encoded or None
+        The sequences in numbers.
+    ColumnTable, Items or None
+        The same as they were read, where ``--report`` shows them.
+    """
+    from maxmargin.selection import encode_labelled
+
+    if options.valid is None:
+        return None, None
+    data, labels = read_labelled(chain, options.valid, options)
+    shown = getattr(options, "report", None) is not None
+    return encode_labelled(chain, data, labels), data if shown else None
 
 
 def read_labelled(chain: Any, path: str, options: argparse.Namespace) -> tuple[Any, LabelCodes]:

@@ -21,10 +21,12 @@ __all__ = ["add_transduction", "check_transduction", "train_with_constraints"]
 
 #: Options of a training with constraints, with what they are if not given.
 DEFAULTS: dict[str, Any] = {
-    "C2": 10.0,
+    "C2": 300.0,
     "mu": 4.0,
     "gamma_scale": "sum",
     "schedule": "engine",
+    "begin": "driven",
+    "margins": "labels",
     "anneal": 0,
 }
 
@@ -44,7 +46,7 @@ def add_transduction(parser: argparse.ArgumentParser) -> None:
         type=number(0, open_low=True),
         default=None,
         metavar="C",
-        help="weight of the unlabelled sequences together (default: 10)",
+        help="weight of the unlabelled sequences together (default: 300)",
     )
     group.add_argument(
         "--mu",
@@ -65,6 +67,20 @@ def add_transduction(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="how convex steps are solved: by the dual engine (default), or by the cutting planes "
         "of the paper",
+    )
+    group.add_argument(
+        "--begin",
+        choices=("driven", "supervised"),
+        default=None,
+        help="where the procedure begins: at the supervised model, as in the paper, or after "
+        "constraint-driven self-training from there (default)",
+    )
+    group.add_argument(
+        "--margins",
+        choices=("labels", "all"),
+        default=None,
+        help="whether all rules are in the margins, as in the paper, or only those whose inference "
+        "needs no states beside the labels (default)",
     )
     group.add_argument(
         "--anneal",
@@ -105,7 +121,7 @@ def check_transduction(options: argparse.Namespace) -> None:
         raise ValueError(f"--{given[0].replace('_', '-')} needs --unlabelled FILE")
     if options.anneal is not None and options.anneal < 0:
         raise ValueError(f"--anneal: found {options.anneal}; expected 0 or more")
-    others = ("grid", "cv", "nonzeros", "debias", "prior", "l1_ratio", "l1_ball")
+    others = ("grid", "cv", "nonzeros", "debias", "prior", "l1_ratio", "l1_ball", "embeddings")
     for name in others:
         if getattr(options, name):
             raise ValueError(
@@ -161,6 +177,11 @@ def train_with_constraints(options: argparse.Namespace) -> tuple[int, dict[str, 
     with HeldInterrupt():
         summary["model_bytes"] = tagger.save(options.model)
     summary["model"] = options.model
+    if options.report is not None:
+        scored = () if options.valid is None else (X, y)
+        summary |= tagger.report(
+            options.report, *scored, train=(data, labels), title=f"Report of {options.model}"
+        )
     summary["seconds_total"] = time.perf_counter() - clock[0]
     summary["peak_rss_mb"] = peak_rss_mb()
     if not options.quiet and not options.json:

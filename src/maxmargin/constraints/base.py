@@ -106,6 +106,9 @@ class Constraint(ABC):
     weight : float
         What a violation counts in Γ and in soft decoding; positive. Infinity: soft decoding treats
         the constraint as hard.
+    feature : bool
+        Whether a model with constraint features has a weight of this one. The paper gives weights
+        to transitions and to the global constraint, and none to its word rules.
     """
 
     #: Name of the kind in TOML.
@@ -117,8 +120,11 @@ class Constraint(ABC):
 
     name: str | None = field(default=None, kw_only=True)
     weight: float = field(default=1.0, kw_only=True)
+    feature: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.feature, bool):
+            raise ConstraintError(f"feature is {quoted(self.feature)}; expected true or false")
         if self.name is not None and not isinstance(self.name, str):
             raise ConstraintError(f"name is {quoted(self.name)}; expected a text")
         if not is_real(self.weight) or not self.weight > 0 or math.isnan(self.weight):

@@ -497,5 +497,6 @@ class BoundConstraints:
 
 
 def has_feature(constraint: Constraint) -> bool:
-    """Whether a constraint can have a weight in the model: it is about single sequences."""
-    return not constraint.of_sample and not isinstance(constraint, SequenceFunction)
+    """Whether a constraint has a weight in the model: it may, and is about single sequences."""
+    single = not constraint.of_sample and not isinstance(constraint, SequenceFunction)
+    return constraint.feature and single

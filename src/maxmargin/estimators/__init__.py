@@ -2,7 +2,7 @@
 
 from maxmargin.estimators.classes import MulticlassSVM
 from maxmargin.estimators.linear import SVR, BinarySVM
-from maxmargin.estimators.structural import StructuralSVM
+from maxmargin.estimators.structural_svm import StructuralSVM
 from maxmargin.estimators.tagger import SequenceTagger
 from maxmargin.estimators.taxonomy import TaxonomySVM
 

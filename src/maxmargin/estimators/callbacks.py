@@ -1,13 +1,14 @@
-"""scikit-learn's callbacks (``set_callbacks``), where the installed version has them.
+"""Callbacks of estimators: the end of one's own, and scikit-learn's (``set_callbacks``).
 
-scikit-learn has them from 1.9 on. With an older one the estimators have no ``set_callbacks``, and
-nothing else is different.
+scikit-learn has callbacks from 1.9 on. With an older one the estimators have no ``set_callbacks``,
+and nothing else is different.
 """
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from maxmargin.solvers.history import PassRecord
@@ -18,7 +19,7 @@ try:
 except ImportError:
     _sklearn_callback = None
 
-__all__ = ["CallbackSupportMixin", "FitTasks", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "FitTasks", "closing_callbacks", "with_callbacks"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -48,6 +49,27 @@ def with_callbacks(method: _Method) -> _Method:
         return method
     decorated: _Method = _sklearn_callback.with_callbacks(method)
     return decorated
+
+
+@contextmanager
+def closing_callbacks(callbacks: Iterable[Any] | None) -> Iterator[None]:
+    """Call ``close()`` of the callbacks that have it when training ends, however it ends.
+
+    A callback is told of passes, and cannot know which of them was the last: training also ends by
+    limits, by Ctrl-C and by errors.
+
+    Parameters
+    ----------
+    callbacks : iterable of callable or None
+        The parameter of the estimator.
+    """
+    try:
+        yield
+    finally:
+        for callback in callbacks or ():
+            close = getattr(callback, "close", None)
+            if callable(close):
+                close()
 
 
 class FitTasks:

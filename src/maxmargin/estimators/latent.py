@@ -13,8 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.checks import check_number, check_whole
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    EvalSet,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.binding import bind
-from maxmargin.estimators.callbacks import FitTasks, with_callbacks
+from maxmargin.estimators.callbacks import FitTasks, closing_callbacks, with_callbacks
 from maxmargin.estimators.empty import object_array
 from maxmargin.estimators.structural import StructuralEstimator, own_copy, sum_weight
 from maxmargin.estimators.threads import threads_of
@@ -68,7 +77,7 @@ class LatentEstimator(StructuralEstimator):
         """Return the structure whose weights are trained."""
 
     @with_callbacks
-    def _fit_latent(self, X: Any, Y: Any, *, eval_set: Any = None, **fit_params: Any) -> None:
+    def _fit_latent(self, X: Any, Y: Any, *, eval_set: EvalSet = None, **fit_params: Any) -> None:
         """Train and keep the model; after Ctrl-C too, which is raised when all of it is there."""
         if eval_set is not None:
             raise NotCompatibleError(
@@ -96,47 +105,48 @@ class LatentEstimator(StructuralEstimator):
         best: tuple[CCCPResult, Any] | None = None
         objectives: list[float] = []
         stopped = False
-        for k in range(n_starts):
-            latent = self._new_latent()
-            rng = np.random.default_rng([seed, k])
-            training = self._one_start(latent, X, Y, rng, k == 0, **fit_params)
-            structure = self._trained_structure(latent)
-            _, dtype, regularizer, _ = bind(
-                given,
-                structure,
-                training.prepared,
-                dtype=training.dtype,
-                examples=(X, Y),
-                fit_params={},
-            )
-            problem = training.prepared.problem
-            if tasks is None:
-                tasks = FitTasks(self, X, Y, _model_after(latent, problem, self.gap))
-            result = train_latent(
-                training._replace(dtype=dtype),
-                solver,
-                C=sum_weight(self.C, self.C_scale, problem.n_examples),
-                anneal=anneal,
-                self_paced=bool(self.self_paced),
-                regularizer=regularizer,
-                gap=self.gap,
-                tol=self.tol,
-                max_outer=self.max_outer,
-                max_passes=self.max_passes,
-                time_limit=self.time_limit,
-                n_jobs=threads,
-                verbose=self.verbose,
-                random_state=[seed, k],
-                callbacks=[*(self.callbacks or ()), *tasks.observers()],
-                checkpoint=_numbered(self.checkpoint, k, n_starts),
-                resume=self.resume,
-            )
-            objectives.append(result.objective)
-            if best is None or result.objective < best[0].objective:
-                best = result, latent
-            stopped = result.interrupted
-            if stopped:
-                break
+        with closing_callbacks(self.callbacks):
+            for k in range(n_starts):
+                latent = self._new_latent()
+                rng = np.random.default_rng([seed, k])
+                training = self._one_start(latent, X, Y, rng, k == 0, **fit_params)
+                structure = self._trained_structure(latent)
+                _, dtype, regularizer, _ = bind(
+                    given,
+                    structure,
+                    training.prepared,
+                    dtype=training.dtype,
+                    examples=(X, Y),
+                    fit_params={},
+                )
+                problem = training.prepared.problem
+                if tasks is None:
+                    tasks = FitTasks(self, X, Y, _model_after(latent, problem, self.gap))
+                result = train_latent(
+                    training._replace(dtype=dtype),
+                    solver,
+                    C=sum_weight(self.C, self.C_scale, problem.n_examples),
+                    anneal=anneal,
+                    self_paced=bool(self.self_paced),
+                    regularizer=regularizer,
+                    gap=self.gap,
+                    tol=self.tol,
+                    max_outer=self.max_outer,
+                    max_passes=self.max_passes,
+                    time_limit=self.time_limit,
+                    n_jobs=threads,
+                    verbose=self.verbose,
+                    random_state=[seed, k],
+                    callbacks=[*(self.callbacks or ()), *tasks.observers()],
+                    checkpoint=_numbered(self.checkpoint, k, n_starts),
+                    resume=self.resume,
+                )
+                objectives.append(result.objective)
+                if best is None or result.objective < best[0].objective:
+                    best = result, latent
+                stopped = result.interrupted
+                if stopped:
+                    break
         assert best is not None
         assert tasks is not None
         result, latent = best
@@ -262,10 +272,10 @@ class LatentStructuralSVM(LatentEstimator):
         n_starts: int = 1,
         anneal: float = 0.0,
         self_paced: bool = False,
-        solver: Any = "sdm",
+        solver: SolverLike = "sdm",
         C: float = 1.0,
         C_scale: str = "sum",
-        regularizer: Any = None,
+        regularizer: RegularizerLike = None,
         gap: float = 0.01,
         tol: float = 1e-3,
         max_outer: int = 100,
@@ -274,9 +284,9 @@ class LatentStructuralSVM(LatentEstimator):
         dtype: str = "float32",
         n_jobs: int | None = None,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -327,7 +337,7 @@ class LatentStructuralSVM(LatentEstimator):
     def _trained_structure(self, latent: Latent) -> Any:
         return latent.prepared.inner
 
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> LatentStructuralSVM:
+    def fit(self, X: Any, Y: Any, sample_weight: ExampleWeights = None) -> LatentStructuralSVM:
         """Train.
 
         Parameters

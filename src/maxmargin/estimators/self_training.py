@@ -13,6 +13,7 @@ of this library in the place of their perceptron or HMM.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from numpy.typing import NDArray
 
 from maxmargin import _native
 from maxmargin.checks import check_number, check_whole
+from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.argument_types import RandomState
 from maxmargin.solvers import make_solver, solve
 from maxmargin.structures.transduction import TransductiveData
 
-__all__ = ["constraint_driven"]
+__all__ = ["constraint_driven", "driven_weights"]
 
 
 def constraint_driven(
@@ -38,16 +41,64 @@ def constraint_driven(
     gap: float = 0.05,
     beam: int = 100,
     n_jobs: int = 1,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> NDArray[Any]:
-    """Train by constraint-driven learning from a supervised model.
+    """Train by constraint-driven learning from a supervised model without constraint features.
 
     Parameters
     ----------
     data : TransductiveData
-        Labelled and unlabelled sequences, without constraint features.
+        Labelled and unlabelled sequences. Constraint features are not used.
     weights : array
         Native weights of the supervised model.
+    C, penalty, mixing, rounds, top, gap, beam, n_jobs, random_state
+        As for ``driven_weights``.
+
+    Returns
+    -------
+    array
+        Native weights of the chain.
+    """
+    return driven_weights(
+        replace(data, features=False),
+        weights,
+        C=C,
+        penalty=penalty,
+        mixing=mixing,
+        rounds=rounds,
+        top=top,
+        gap=gap,
+        beam=beam,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )[0]
+
+
+def driven_weights(
+    data: TransductiveData,
+    weights: NDArray[Any],
+    group_weights: NDArray[np.float64] | None = None,
+    *,
+    C: float = 1.0,
+    penalty: float = 1.0,
+    mixing: float = 0.9,
+    rounds: int = 3,
+    top: int = 1,
+    gap: float = 0.05,
+    beam: int = 100,
+    n_jobs: int = 1,
+    random_state: Any = None,
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Train by constraint-driven learning, with the weights of constraint features if there are.
+
+    Parameters
+    ----------
+    data : TransductiveData
+        Labelled and unlabelled sequences.
+    weights : array
+        Native weights of the chain of the supervised model.
+    group_weights : array or None
+        Those of its constraint features; None: it has none, or all are zero.
     C : float
         Weight of the loss of a sequence that was labelled by inference.
     penalty : float
@@ -70,8 +121,10 @@ def constraint_driven(
 
     Returns
     -------
-    array
+    weights : array
         Native weights of the chain.
+    group_weights : float64 array
+        Of the constraint features, empty without.
     """
     if check_number("mixing", mixing, least=0.0) > 1:
         raise ValueError(f"mixing is {mixing}; expected a share from 0 to 1")
@@ -80,19 +133,30 @@ def constraint_driven(
     bound, chain = data.bound, data.chain
     c = bound.coefficients("soft", penalty)
     c = np.where(np.isfinite(c), c, 1e6)
+    n_groups = len(bound.feature_names) if data.features else 0
+    own = np.zeros(n_groups) if group_weights is None else np.asarray(group_weights, np.float64)
+    groups = own
     plain = chain.encoded_problem(data.unlabelled)
     assert isinstance(plain, _native.ChainProblem)
     guided = bound.problem(plain, width=beam)
     first = weights.copy()
     present = _aligned(first)
     for _ in range(rounds):
-        best = bound.best(guided, present, c, width=beam, n_jobs=n_jobs).codes
+        worth = c + np.append(groups, 0.0)[bound.groups] if n_groups else c
+        best = bound.best(guided, present, worth, width=beam, n_jobs=n_jobs).codes
         labellings = [best]
         if top > 1:
-            labellings = _top(data, plain, present, c, top, best=best, n_jobs=n_jobs)
+            labellings = _top(data, plain, present, worth, top, best=best, n_jobs=n_jobs)
         batch = data.unlabelled.take(np.tile(np.arange(data.n_unlabelled), len(labellings)))
         share = np.full(batch.n_sequences, 1.0 / len(labellings))
-        problem = chain.encoded_problem(batch, np.concatenate(labellings), None, share)
+        problem: _native.Problem = chain.encoded_problem(
+            batch, np.concatenate(labellings), None, share
+        )
+        if n_groups:
+            if top > 1:
+                raise NotCompatibleError("several labellings do not go with constraint features")
+            assert isinstance(problem, _native.ChainProblem)
+            problem = bound.problem(problem, features=True, width=beam)
         found = solve(
             problem,
             make_solver("sdm"),
@@ -103,9 +167,15 @@ def constraint_driven(
             random_state=random_state,
             warn=False,
         )
-        mixed = mixing * first + (1 - mixing) * found.weights.astype(weights.dtype)
+        trained = found.weights
+        if n_groups:
+            assert chain.constraints is not None
+            trained = chain.constraints.split(trained, chain.layout)
+            assert chain.constraints.weights is not None
+            groups = mixing * own + (1 - mixing) * chain.constraints.weights
+        mixed = mixing * first + (1 - mixing) * trained.astype(weights.dtype)
         present = _aligned(mixed)
-    return present
+    return present, groups
 
 
 def _aligned(weights: NDArray[Any]) -> NDArray[Any]:

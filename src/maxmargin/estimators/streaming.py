@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from maxmargin.checks import check_number
+from maxmargin.errors import NotCompatibleError
 from maxmargin.estimators.threads import threads_of
 from maxmargin.memory import parse_bytes
 from maxmargin.streams import EncodedCorpus, plan_windows, temporary_corpus
@@ -62,6 +63,10 @@ def streamed_corpus(
     n_skipped : int
         Bad sequences that were left out.
     """
+    if tagger.embeddings is not None:
+        raise NotCompatibleError(
+            "embeddings need all data in memory: use fit(X, y), or embeddings=None with fit_stream"
+        )
     budget = budget_of(memory)
     corpus, summary = temporary_corpus(
         source,

@@ -1,48 +1,46 @@
-"""`SequenceTagger`: a label for every token of a sequence."""
+"""`SequenceTagger`: a label for every token of a sequence.
+
+Its parameters and its training are here. What it predicts, how sure it is, its weights and its
+files are in ``chain_predictions.py``, ``confidence.py``, ``chain_attributes.py`` and
+``tagger_files.py``.
+"""
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
-
-from maxmargin.constraints import ConstraintSet, Inference
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    EvalSet,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
+from maxmargin.estimators.chain_attributes import ChainAttributes
 from maxmargin.estimators.class_weights import weights_of_tokens
 from maxmargin.estimators.confidence import Confidences
 from maxmargin.estimators.crfsuite_names import CrfsuiteNames
-from maxmargin.estimators.empty import labelled_without_empty, predicted, without_empty
 from maxmargin.estimators.priors import described_prior, prior_of
-from maxmargin.estimators.structural import StructuralEstimator
-from maxmargin.estimators.suggesting import Suggestion, suggest
+from maxmargin.estimators.reporting import Reports
+from maxmargin.estimators.tagger_files import TaggerFiles
 from maxmargin.estimators.threads import threads_of
-from maxmargin.features import check_lengths
 from maxmargin.features.encoded import EncodedSequences
 from maxmargin.features.select import encoder_of
+from maxmargin.io.embeddings import embeddings_of
 from maxmargin.io.objective import OBJECTIVE, PRIOR, NotStored
-from maxmargin.io.tagger_file.confidence import confidence_meta, restore_confidence
+from maxmargin.io.text import PathOrFile
 from maxmargin.regularizers import L2, make_regularizer
-from maxmargin.solvers.history import History
 from maxmargin.structures.chain import Chain
-from maxmargin.structures.chain_constraints import ChainConstraints
-from maxmargin.structures.chain_layout import ChainWeights
-from maxmargin.structures.chain_options import sequence_weights
-from maxmargin.structures.kernels import KINDS, KernelWeights
 
 __all__ = ["SequenceTagger"]
 
-#: Parameters that a model file keeps beside the others: with the constraints themselves.
-CONSTRAINT_PARAMS = (
-    *("constraints", "decode", "penalty", "constraint_features", "infeasible", "beam"),
-)
 
-
-class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
+class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, CrfsuiteNames):
     """Tag sequences: words with parts of speech, letters of a word image, fields of a text, ...
 
     A structural SVM over a `Chain`: features of the tokens and transitions between neighbouring
@@ -84,6 +82,10 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
     hash_bits : int or None
         With a number, features of strings or of a template are not listed: each is one of
         2^hash_bits by its hash, which fixes the memory.
+    embeddings : None, path, mapping of str to vectors, or Embeddings
+        Vectors of words, a text file of word2vec or GloVe or a dict, as dense features beside
+        those of the ``template``. See ``docs/embeddings.md``; `Embeddings` and
+        `maxmargin.read_embeddings` have the choices.
     kernel : {"linear", "poly", "rbf"}, callable or Kernel
         "linear": each feature has weights. Else labels are scored through a kernel between tokens,
         (gamma x·x' + coef0)^degree, exp(-gamma ‖x - x'‖²), a function of two matrices, or a
@@ -166,10 +168,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
 
     structure_: Chain
     n_skipped_: int
-    _file_meta: dict[str, Any]
-    _trained: dict[str, Any]
     _trained_class_weight: Any
-    _objective_unknown: bool
 
     def __init__(
         self,
@@ -183,6 +182,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         template: Any = None,
         min_count: int = 1,
         hash_bits: int | None = None,
+        embeddings: Any = None,
         kernel: Any = "linear",
         degree: int = 2,
         gamma: float | str = "scale",
@@ -196,8 +196,8 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         constraint_features: bool = False,
         infeasible: str = "error",
         beam: int = 1000,
-        solver: Any = "sdm",
-        regularizer: Any = None,
+        solver: SolverLike = "sdm",
+        regularizer: RegularizerLike = None,
         gap: float = 0.01,
         max_passes: int | None = None,
         time_limit: float | None = None,
@@ -205,9 +205,9 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -234,6 +234,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         self.template = template
         self.min_count = min_count
         self.hash_bits = hash_bits
+        self.embeddings = embeddings
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -254,6 +255,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
             min_count=self.min_count,
             hash_bits=self.hash_bits,
             threads=threads_of(self.n_jobs),
+            embeddings=embeddings_of(self.embeddings),
         )
         rules = self._rules(features=self.constraint_features, reread=True)
         labels = self.labels
@@ -272,46 +274,6 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
             prior=prior_of(self.prior, self.prior_precision),
             constraints=rules,
         )
-
-    def _rules(
-        self, features: bool, weights: Any = None, *, reread: bool = False
-    ) -> ChainConstraints | None:
-        """Return the constraints as the parameters have them; a file is read once a fit."""
-        if self.constraints is None:
-            if self.decode != "off" or features:
-                raise ValueError(
-                    f"decode={self.decode!r} with constraint_features={features} needs "
-                    "constraints; expected a ConstraintSet"
-                )
-            return None
-        rules, source = self.constraints, None
-        if isinstance(rules, str | os.PathLike):
-            source = os.fspath(rules)
-            known = getattr(getattr(self, "structure_", None), "constraints", None)
-            if known is not None and known.source == source and not reread:
-                rules = known.rules
-            else:
-                rules = ConstraintSet.from_toml(rules)
-        return ChainConstraints(
-            rules, self.decode, self.penalty, features, self.infeasible, self.beam, weights, source
-        )
-
-    def _decoder(self) -> Chain:
-        """Return the chain, decoding as the parameters say now."""
-        check_is_fitted(self, "weights_")
-        chain = self.structure_
-        trained = chain.constraints
-        features = trained is not None and trained.features
-        rules = self._rules(features, None if trained is None else trained.weights)
-        if features and (rules is None or trained is None or rules.rules != trained.rules):
-            raise NotCompatibleError(
-                "the model has weights of the constraints that it was trained with; others, or "
-                "none, need another fit"
-            )
-        if rules is not None:
-            rules.rules.check_labels(chain.labels_)
-        chain.constraints = rules
-        return chain
 
     def _regularizer(self, structure: Any) -> Any:
         if structure.prior is None:
@@ -340,9 +302,9 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         X: Any,
         y: Any = None,
         token_weight: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ExampleWeights = None,
         *,
-        eval_set: Any = None,
+        eval_set: EvalSet = None,
     ) -> SequenceTagger:
         """Train.
 
@@ -424,7 +386,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         X: Any,
         y: Any,
         token_weight: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ExampleWeights = None,
         *,
         ids: Iterable[Hashable] | None = None,
     ) -> SequenceTagger:
@@ -484,8 +446,8 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         self,
         source: Any,
         *,
-        memory: Any = None,
-        spill: Any = None,
+        memory: int | str | None = None,
+        spill: PathLike | None = None,
         on_error: str = "raise",
         **reading: Any,
     ) -> SequenceTagger:
@@ -541,7 +503,7 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
     @classmethod
     def from_columns(
         cls,
-        path: Any,
+        path: PathOrFile,
         *,
         template: Any = "words",
         label_column: int = -1,
@@ -580,345 +542,6 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         X, labels = table.labelled(label_column)
         return cls(template=template, **params).fit(X, labels)
 
-    def save(self, path: Any) -> int:
-        """Write the model to a file, as a whole or not at all.
-
-        Features whose weights are all zero are left out where features have names: they change no
-        prediction. The file has the objective too (C, loss, solver and regulariser with their
-        parameters, ...), so that a loaded tagger trains as this one was trained. Of solvers,
-        regularisers and functions that are not maxmargin's own it has the names only; ``fit`` of a
-        loaded tagger then asks for them. ``callbacks``, ``checkpoint`` and ``resume`` are not kept.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-
-        Returns
-        -------
-        int
-            Its size in bytes.
-        """
-        from maxmargin.io.tagger_file import KIND, TaggerModel
-        from maxmargin.io.training_meta import training_meta
-        from maxmargin.models.kinds import kind_named
-
-        check_is_fitted(self, "weights_")
-        settings = {
-            "n_sequences": self.n_examples_,
-            "n_features": self.structure_.layout.n_token_features,
-            "passes": self.n_iter_,
-            "oracle_calls": self.history_[-1].oracle_calls if len(self.history_) else 0,
-            "converged": self.converged_,
-            "stop_reason": self.stop_reason_,
-        }
-        params = self.get_params(deep=False)
-        # The file does not hold the model that this one was adapted from; constraints are apart.
-        params = {k: v for k, v in params.items() if k not in ("prior", *CONSTRAINT_PARAMS)}
-        # What was minimised, not what the parameters have been set to since.
-        trained = getattr(self, "_trained", None)
-        if trained is None and not getattr(self, "_objective_unknown", False):
-            trained = {name: params[name] for name in OBJECTIVE}
-        if trained is not None:  # it has them all, and these may be long
-            params = {k: v for k, v in params.items() if k not in ("loss", "labels")} | {
-                k: v for k, v in trained.items() if k not in ("loss", "labels")
-            }
-        meta = training_meta(self.certificate_, settings, params)
-        # What the file said from which this model came; a new fit forgets it.
-        meta |= getattr(self, "_file_meta", {})
-        meta |= confidence_meta(self)
-        objective = None if trained is None else trained.copy
-        model = TaggerModel(self._decoder(), self.weights_, meta, objective)
-        return kind_named(KIND).save(path, model)
-
-    @classmethod
-    def load(cls, path: Any, template: Any = None, *, mmap: bool = False) -> SequenceTagger:
-        """Read a model from a file that `save` or ``maxmargin train`` wrote.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        template : callable, optional
-            Of a model whose features were made by a function: that function.
-        mmap : bool, default=False
-            Whether to map the file into memory and not to read it, so that processes on one
-            machine share the memory of large models. Nobody may then change the file in place
-            (``cp new.mm model.mm``) while the tagger is in use: it would predict by whatever is in
-            the file now, or the process would be killed (SIGBUS). Replacing it (``save``,
-            ``maxmargin train``, ``mv``) does no harm.
-
-        Returns
-        -------
-        SequenceTagger
-            Fitted; its ``history_`` is empty. Its parameters are those of the training, so that
-            ``fit`` minimises the same objective; where the file could not hold one (a solver, a
-            regulariser or a function of your own), ``fit`` asks for it.
-
-        Raises
-        ------
-        ModelFormatError
-            If the file is damaged, of a newer version, or no model file.
-        """
-        from maxmargin.io.tagger_file import dense_weights, load_tagger
-        from maxmargin.io.training_meta import NOT_KEPT, restore_certificate
-
-        model = load_tagger(path, template, mmap=mmap)
-        meta = model.meta
-        known = cls().get_params(deep=False).keys() - {*NOT_KEPT, "prior", *CONSTRAINT_PARAMS}
-        params = {k: v for k, v in meta.get("params", {}).items() if k in known}
-        if model.objective is not None:
-            params |= model.objective()
-        encoder = model.chain.encoder
-        params["template"] = getattr(encoder, "template", getattr(encoder, "function", None))
-        rules = model.chain.constraints
-        if rules is not None:
-            params |= {
-                "constraints": rules.rules,
-                "decode": rules.decode,
-                "penalty": rules.penalty,
-                "constraint_features": rules.features,
-                "infeasible": rules.infeasible,
-                "beam": rules.width,
-            }
-        if isinstance(model.weights, KernelWeights) and params.get("kernel") not in KINDS:
-            params["kernel"] = model.weights.kernel  # which was no text
-        names = cls().get_params(deep=False)
-        tagger = cls(**{k: v for k, v in params.items() if k in names})
-        if model.objective is None:
-            tagger._objective_unknown = True
-        else:
-            tagger._trained = {name: params[name] for name in OBJECTIVE}
-        training, certificate = meta.get("training", {}), meta.get("certificate", {})
-        tagger.structure_ = model.chain
-        tagger.weights_ = dense_weights(model)
-        tagger.certificate_ = restore_certificate(certificate)
-        tagger.history_ = History()
-        tagger.converged_ = bool(training.get("converged", False))
-        tagger.stop_reason_ = str(training.get("stop_reason", "unknown"))
-        tagger.n_iter_ = int(training.get("passes", 0))
-        tagger.n_examples_ = int(certificate.get("n_examples", 0))
-        said = ("training", "format", "columns_conllu", "reading")
-        tagger._file_meta = {name: meta[name] for name in said if name in meta}
-        restore_confidence(tagger, meta)
-        return tagger
-
-    # --- prediction ------------------------------------------------------------------------------
-
-    def predict(self, X: Any, known: Any = None) -> NDArray[np.object_]:
-        """Return the best labels of every sequence, within ``allowed``.
-
-        Parameters
-        ----------
-        X : list of sequences
-            The inputs; unknown features are ignored. None is fine, and so are empty sequences.
-
-        Returns
-        -------
-        array of objects, of shape (n_sequences,)
-            A list of labels for each, as they were in y (numpy scalars as Python ones).
-        """
-        threads = self._threads()
-        return predicted(self._decoder(), X, self.weights_, threads, known)
-
-    def infer(self, X: Any) -> Inference:
-        """Return the best labels under the constraints, with their scores and upper bounds.
-
-        Parameters
-        ----------
-        X : list of sequences
-            The inputs; unknown features are ignored.
-        known : list of sequences, optional
-            Labels that are known already, None where one is not (or None for a whole sequence):
-            the answer is exactly the best of the labellings that have them.
-
-        Returns
-        -------
-        Inference
-            ``codes`` are places in ``structure_.labels_``; ``exact`` tells where the labelling is
-            known to be the best. See ``docs/constraints.md``.
-        """
-        threads = self._threads()
-        chain = self._decoder()
-        return chain.infer(chain.encoder.transform(X), self.weights_, threads, inputs=X)
-
-    def suggest(self, X: Any, n: int = 20, *, diverse: bool = True) -> list[Suggestion]:
-        """Return which sequences to label next: where the model is unsure or violates constraints.
-
-        Parameters
-        ----------
-        X : list of sequences
-            Unlabelled ones.
-        n : int
-            How many.
-        diverse : bool
-            Whether those like others that were chosen count less.
-
-        Returns
-        -------
-        list of Suggestion
-            The most useful first; ``maxmargin.estimators.suggesting`` has the rule.
-        """
-        threads = self._threads()
-        return suggest(
-            self._decoder(), self.weights_, X, n, diverse=diverse, n_jobs=threads
-        )
-
-    def predict_kbest(
-        self, X: Any, k: int, known: Any = None
-    ) -> list[list[tuple[list[Any], float]]]:
-        """Return the k best labellings of every sequence, within ``allowed``.
-
-        Parameters
-        ----------
-        X : list of sequences
-            The inputs; unknown features are ignored.
-        k : int
-            How many; at least 1.
-        known : list of sequences, optional
-            As for `predict`.
-
-        Returns
-        -------
-        list of lists of (labels, score)
-            For every sequence its labellings, best first; fewer where fewer exist.
-        """
-        threads, filled, chain = self._threads(), without_empty(X), self._decoder()
-        found = []
-        if not filled.nothing:
-            found = chain.kbest(filled.X, self.weights_, k, threads, filled.chosen(known))
-        return filled.spread(found, lambda: [([], 0.0)])
-
-    def decision_function(self, X: Any) -> list[NDArray[np.float64]]:
-        """Return, for each token and label, the score of the best labelling with that label there.
-
-        Parameters
-        ----------
-        X : list of sequences
-            The inputs; unknown features are ignored.
-
-        Returns
-        -------
-        list of arrays of shape (T, L)
-            Max-marginals over all labellings, whatever ``allowed`` says; columns in the order of
-            ``classes_``. The difference of two columns tells how much the model prefers a label.
-        """
-        threads, filled, chain = self._threads(), without_empty(X), self._decoder()
-        found = [] if filled.nothing else chain.max_marginals(filled.X, self.weights_, threads)
-        ordered = [scores[:, chain.class_columns_] for scores in found]
-        return filled.spread(ordered, lambda: np.empty((0, chain.n_labels)))
-
-    def score_labellings(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """Return the score w·f(x, y) of given labellings.
-
-        Parameters
-        ----------
-        X : list of sequences
-            The inputs; unknown features are ignored.
-        y : list of label sequences
-            One label for each token, all of them in ``classes_``.
-
-        Returns
-        -------
-        array of shape (n_sequences,)
-            The scores; only scores of the same sequence can be compared.
-        """
-        threads = self._threads()
-        return self._decoder().score_labellings(X, y, self.weights_, threads)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of tokens that are labelled right.
-
-        Parameters
-        ----------
-        X : list of sequences
-            The inputs; unknown features are ignored.
-        y : list of label sequences
-            The true labels; one that was not in training counts as an error.
-        sample_weight : array of shape (n_sequences,), optional
-            How much the tokens of each sequence count.
-
-        Returns
-        -------
-        float
-            Token accuracy, from 0 to 1. Other scores are in ``maxmargin.scorers``.
-        """
-        check_is_fitted(self, "weights_")
-        if sample_weight is not None:
-            weights: Any = sequence_weights(sample_weight, len(y))
-            sample_weight = np.repeat(weights, [len(labels) for labels in y])
-        X, y, _ = labelled_without_empty(X, y)
-        check_lengths(X, y)
-        truth = self.structure_.known_codes(y)
-        right = truth == self.structure_.known_codes(self.predict(X))
-        return float(np.average(right, weights=sample_weight))
-
-    # --- the model -------------------------------------------------------------------------------
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, in the order of all arrays over labels."""
-        check_is_fitted(self, "weights_")
-        return _label_array(self.structure_.classes_)
-
-    @property
-    def coef_(self) -> NDArray[Any]:
-        """Weights of the features, [n_features][L]."""
-        check_is_fitted(self, "weights_")
-        if isinstance(self.weights_, KernelWeights):
-            raise AttributeError(
-                "coef_ has the weights of the features, and with a kernel there are none; see "
-                "weights_.dual_coef for the coefficients of the support tokens"
-            )
-        return self._unpacked().coef[:, self.structure_.class_columns_]
-
-    @property
-    def transitions_(self) -> NDArray[Any]:
-        """Weights of label a followed by label b, [L][L]."""
-        columns = self.structure_.class_columns_
-        return self._unpacked().transitions[np.ix_(columns, columns)]
-
-    @property
-    def start_(self) -> NDArray[Any]:
-        """Weights of the first label, [L]."""
-        return self._unpacked().start[self.structure_.class_columns_]
-
-    @property
-    def end_(self) -> NDArray[Any]:
-        """Weights of the last label, [L]."""
-        return self._unpacked().end[self.structure_.class_columns_]
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns of X, if it has columns."""
-        check_is_fitted(self, "weights_")
-        encoder = self.structure_.encoder
-        if encoder.kind not in ("dense", "sparse"):
-            raise AttributeError(
-                f"n_features_in_ is the number of columns of X, but X was of kind {encoder.kind}"
-            )
-        return self.structure_.layout.n_token_features
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the features: of the rows of ``coef_``.
-
-        Parameters
-        ----------
-        input_features : None
-            Not used; here because scikit-learn passes it.
-
-        Returns
-        -------
-        array of str
-            The sparse features first; columns of arrays are called "dense:0", "dense:1", ...
-        """
-        check_is_fitted(self, "weights_")
-        return np.array(self.structure_.encoder.feature_names(), dtype=object)
-
-    def _unpacked(self) -> ChainWeights:
-        check_is_fitted(self, "weights_")
-        return self.structure_.unpack(self.weights_)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
@@ -927,13 +550,3 @@ class SequenceTagger(Confidences, CrfsuiteNames, StructuralEstimator):
         tags.input_tags.dict = True
         tags.target_tags.two_d_labels = True
         return tags
-
-
-def _label_array(labels: list[Any]) -> NDArray[Any]:
-    """Return labels as an array that gives them back unchanged: of objects if need be."""
-    array = np.array(labels) if len({type(label) for label in labels}) == 1 else None
-    if array is None or array.ndim != 1 or array.tolist() != labels:
-        array = np.empty(len(labels), dtype=object)
-        for k, label in enumerate(labels):  # not at once: NumPy would take tuples apart
-            array[k] = label
-    return array

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.checks import check_choice
 from maxmargin.errors import ConstraintError, NotCompatibleError
+from maxmargin.estimators.argument_types import ExampleWeights, PathLike, RandomState, SolverLike
+from maxmargin.estimators.self_training import driven_weights
 from maxmargin.estimators.structural import sum_weight
 from maxmargin.estimators.tagger import SequenceTagger
 from maxmargin.estimators.threads import threads_of
@@ -27,6 +30,9 @@ __all__ = ["TransductiveTagger", "joined", "prepare_transductive"]
 
 #: What stands in the label column of unlabelled sequences.
 NO_LABEL = "?"
+#: Of the start by constraint-driven learning: what an imputed sequence weighs beside a labelled
+#: one, and the share of the supervised model.
+DRIVEN_SHARE, DRIVEN_MIXING = 0.2, 0.3
 
 
 def joined(X: Any, more: Any) -> Any:
@@ -65,7 +71,7 @@ def prepare_transductive(
     X_unlabelled: Any,
     *,
     dtype: str = "float32",
-    sample_weight: Any = None,
+    sample_weight: ExampleWeights = None,
     token_weight: Any = None,
 ) -> TransductiveData:
     """Learn the labels of y and the features of all sequences, and encode them.
@@ -166,6 +172,14 @@ class TransductiveTagger(SequenceTagger):
         Whether Γ sums over the unlabelled sequences or averages.
     schedule : {"engine", "paper"}
         How the convex steps are solved: see `TransductiveSVM`.
+    begin : {"driven", "supervised"}
+        Where the concave-convex procedure begins, which it may do anywhere. "supervised": at the
+        model of the labelled sequences, as in the paper. "driven": from there by constraint-driven
+        self-training (`constraint_driven`), with μ as the penalty and a fifth of C.
+    margins : {"labels", "all"}
+        "all": objective (13). "labels": constraints that need states beside the labels (one
+        segment, order, counts) guide the imputation only, which makes training with them a hundred
+        times as fast; see `TransductiveSVM`.
     anneal : int
         Stages with smaller μ before the last.
     tol, max_outer
@@ -211,12 +225,14 @@ class TransductiveTagger(SequenceTagger):
         self,
         C: float = 1.0,
         *,
-        C2: float = 10.0,
+        C2: float = 300.0,
         mu: float = 4.0,
         gamma_scale: str = "sum",
         schedule: str = "engine",
+        begin: str = "driven",
+        margins: str = "labels",
         anneal: int = 0,
-        tol: float = 5e-3,
+        tol: float = 1e-3,
         max_outer: int = 20,
         constraints: Any = None,
         decode: str = "off",
@@ -231,15 +247,15 @@ class TransductiveTagger(SequenceTagger):
         template: Any = None,
         min_count: int = 1,
         hash_bits: int | None = None,
-        solver: Any = "sdm",
-        gap: float = 0.05,
+        solver: SolverLike = "sdm",
+        gap: float = 0.1,
         max_passes: int | None = None,
         time_limit: float | None = None,
         dtype: str = "float32",
         n_jobs: int | None = None,
         verbose: int = 0,
-        random_state: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -272,6 +288,8 @@ class TransductiveTagger(SequenceTagger):
         self.mu = mu
         self.gamma_scale = gamma_scale
         self.schedule = schedule
+        self.begin = begin
+        self.margins = margins
         self.anneal = anneal
         self.tol = tol
         self.max_outer = max_outer
@@ -289,9 +307,9 @@ class TransductiveTagger(SequenceTagger):
         *,
         constraints: Any = None,
         token_weight: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ExampleWeights = None,
     ) -> TransductiveTagger:
-        """Train: a supervised model first, and from it the transductive one.
+        """Train: a supervised model first, the start, and from it the transductive model.
 
         Parameters
         ----------
@@ -317,6 +335,7 @@ class TransductiveTagger(SequenceTagger):
             self.constraints = constraints
         if self.regularizer is not None or self.prior is not None:
             raise NotCompatibleError("transductive training goes with the regulariser L2 only")
+        check_choice("begin", self.begin, ("driven", "supervised"))
         threads, chain = threads_of(self.n_jobs), self._new_structure()
         data = prepare_transductive(
             chain,
@@ -343,6 +362,18 @@ class TransductiveTagger(SequenceTagger):
         require_learned(first)
         own = chain.own_weights(first.weights)
         groups = None if chain.constraints is None else chain.constraints.weights
+        if self.begin == "driven":
+            own, groups = driven_weights(
+                data,
+                own,
+                groups,
+                C=DRIVEN_SHARE * svm.C1 / data.n_labelled,
+                penalty=self.mu,
+                mixing=DRIVEN_MIXING,
+                beam=self.beam,
+                n_jobs=threads,
+                random_state=self.random_state,
+            )
         trained = svm.train(data, own, groups)
         self._keep(chain, trained.result, trained.transduction.problem)
         self.weights_ = trained.chain_weights
@@ -373,6 +404,7 @@ class TransductiveTagger(SequenceTagger):
             dtype=self.dtype,
             n_jobs=threads,
             width=self.beam,
+            margins=self.margins,
             verbose=self.verbose,
             random_state=self.random_state,
             checkpoint=self.checkpoint,

@@ -192,16 +192,21 @@ def _check_alike(
         others = [line.text for line in earlier.template.lines]
         if lines != others:
             odd = sorted(set(lines) ^ set(others)) or ["the order of the lines"]
+            known = earlier.template.builtin
+            hint = "" if known is None else f" (its template is {known})"
             raise NotCompatibleError(
                 f"{what} was trained with another template: {len(others)} lines, and this one "
-                f"has {len(lines)}; they differ in {odd[0]!r:.80}"
+                f"has {len(lines)}; they differ in {odd[0]!r:.80}{hint}"
             )
 
 
 def _described(encoder: FeatureEncoder | TemplateEncoder) -> str:
     """Say what kind of features an encoder has; two that can be joined say the same."""
     if isinstance(encoder, TemplateEncoder):
-        text = "a template"
+        text, vectors = "a template", encoder.embeddings
+        if vectors is not None:
+            window = f", window={vectors.window}" if vectors.window else ""
+            text += f" and embeddings {vectors.hash[:8]} (scale={vectors.scale:g}{window})"
     else:
         text = f"features of kind {encoder.kind}"
         if encoder.kind is not None and encoder.kind.startswith("sparse"):

@@ -155,8 +155,8 @@ class Template:
         ----------
         spec : Template, str or path
             A template, which is returned as it is; the name of a built-in one ("words", "pos",
-            "chunking", "ner"); or a file in UTF-8. A file that is called like a built-in template
-            can be given as ``"./words"``.
+            "chunking", "ner", or an older version of it, such as "ner@1"); or a file in UTF-8. A
+            file that is called like a built-in template can be given as ``"./words"``.
 
         Returns
         -------
@@ -180,6 +180,13 @@ class Template:
                 "built-in one, or the path of a file"
             )
         return cls.parse(_read_file(spec, tuple(BUILTIN_TEMPLATES)), str(spec))
+
+    @property
+    def builtin(self) -> str | None:
+        """Which version of which built-in template it is, such as ``ner@1``; None if none."""
+        from maxmargin.features.builtin_templates import name_of_builtin
+
+        return name_of_builtin(self.text)
 
     @property
     def n_columns_needed(self) -> int:
@@ -433,7 +440,7 @@ def _read_file(spec: str | os.PathLike[str], names: tuple[str, ...]) -> str:
         hint = f" (did you mean '{close[0]}'?)" if close else ""
         raise ValueError(
             f"template: no built-in called '{spec}' and no file of that name{hint}; built-in are: "
-            f"{', '.join(names)}"
+            f"{', '.join(name for name in names if '@' not in name)}"
         ) from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1

@@ -13,6 +13,7 @@ from maxmargin import _native
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.columns import ColumnTable
 from maxmargin.features.counting import check_counting
+from maxmargin.features.embeddings import Embeddings
 from maxmargin.features.template import Template, TemplateLine, shorten
 
 __all__ = ["LineFeatures", "TemplateEncoder", "as_table", "column_layout"]
@@ -226,11 +227,15 @@ class TemplateEncoder:
         knows its label column says so itself.
     threads : int
         For expansion; the result does not depend on it.
+    embeddings : Embeddings or None
+        Vectors of words, which tokens have as dense features.
 
     Attributes
     ----------
     n_sparse, n_pair : int
         Number of features of a label, and of features of two neighbouring labels (B lines).
+    n_dense : int
+        Number of dense features, which are those of the embeddings.
     fingerprints : uint64 array or None
         What native code knows the features by; None with hashing.
     n_columns : int
@@ -241,7 +246,6 @@ class TemplateEncoder:
 
     kind = "columns"
     vocabulary = None
-    n_dense = 0
 
     double = False  # its features have no values; as in `FeatureEncoder`
 
@@ -253,9 +257,11 @@ class TemplateEncoder:
         hash_bits: int | None = None,
         label_column: int | None = None,
         threads: int = 1,
+        embeddings: Embeddings | None = None,
     ) -> None:
         check_counting(min_count, hash_bits)
         self.template = template
+        self.embeddings = embeddings
         self.min_count = min_count
         self.hash_bits = hash_bits
         self.label_column = label_column
@@ -278,6 +284,7 @@ class TemplateEncoder:
             hash_bits=self.hash_bits,
             label_column=self._label_given,
             threads=self.threads,
+            embeddings=self.embeddings,
         )
 
     @classmethod
@@ -293,12 +300,13 @@ class TemplateEncoder:
         pair_fingerprints: NDArray[np.uint64] | None = None,
         pair_names: Callable[[], list[str]] | None = None,
         min_count: int = 1,
+        embeddings: Embeddings | None = None,
     ) -> TemplateEncoder:
         """Make an encoder that knows features, as a model file has them.
 
         Parameters
         ----------
-        template, n_columns, label_column, hash_bits, fingerprints, min_count
+        template, n_columns, label_column, hash_bits, fingerprints, min_count, embeddings
             As the attributes of the encoder that was saved.
         names : callable
             Gives the names of the features when somebody asks.
@@ -310,7 +318,9 @@ class TemplateEncoder:
         TemplateEncoder
             Ready for `transform`.
         """
-        encoder = cls(template, label_column=label_column, hash_bits=hash_bits)
+        encoder = cls(
+            template, label_column=label_column, hash_bits=hash_bits, embeddings=embeddings
+        )
         encoder.min_count = min_count
         encoder.n_columns = n_columns
         parts = (
@@ -329,6 +339,11 @@ class TemplateEncoder:
         if self.hash_bits is not None:
             return 2**self.hash_bits if self.n_columns else 0
         return len(self.unigrams)
+
+    @property
+    def n_dense(self) -> int:
+        """Number of dense features."""
+        return 0 if self.embeddings is None else self.embeddings.n_features
 
     @property
     def n_pair(self) -> int:
@@ -372,7 +387,7 @@ class TemplateEncoder:
                 )
         self.unigrams, self.bigrams = unigrams, bigrams
         self.n_columns, self.label_column = table.n_columns, label_column
-        return self._batch(table, rows, pairs)
+        return self._batch(table, list(range(table.n_columns)), rows, pairs)
 
     def begin(self, X: Any) -> ColumnTable:
         """Take note of the columns of the first piece of a table; later ones must have them too.
@@ -429,15 +444,19 @@ class TemplateEncoder:
             rows = self.unigrams.known(table, which, self.threads)
             if self.bigrams.program:
                 pairs = self.bigrams.known(table, which, self.threads)
-        return self._batch(table, rows, pairs)
+        return self._batch(table, which, rows, pairs)
 
     def _batch(
-        self, table: ColumnTable, rows: Rows, pairs: Rows | tuple[None, None]
+        self, table: ColumnTable, which: list[int], rows: Rows, pairs: Rows | tuple[None, None]
     ) -> EncodedBatch:
+        dense = None
+        if self.embeddings is not None:
+            dense = self.embeddings.rows(table, which[self.embeddings.column])
         return EncodedBatch(
             table.offsets,
             self.n_sparse,
             *rows,
+            dense=dense,
             n_pair=self.n_pair,
             pair_indptr=pairs[0],
             pair_indices=pairs[1],
@@ -446,11 +465,15 @@ class TemplateEncoder:
     def identity(self) -> Any:
         """Return what differs between encoders with different features."""
         features = (self.unigrams.fingerprints, self.bigrams.fingerprints)
-        return self.template.text, self.hash_bits, features
+        vectors = () if self.embeddings is None else (self.embeddings.identity(),)
+        return self.template.text, self.hash_bits, features, *vectors
 
     def feature_names(self) -> list[str]:
-        """Names of the features: the lines of the template with values in them."""
-        return self.names_of(np.arange(self.n_sparse))
+        """Names of the features: the lines of the template with values in them.
+
+        Those of embeddings come behind them.
+        """
+        return self.names_of(np.arange(self.n_sparse + self.n_dense))
 
     def names_of(self, features: NDArray[Any]) -> list[str]:
         """Names of some features.
@@ -458,13 +481,22 @@ class TemplateEncoder:
         Parameters
         ----------
         features : int array
-            Numbers of features.
+            Numbers of features; dense ones come behind the others.
 
         Returns
         -------
         list of str
             Their names.
         """
+        if self.embeddings is not None and (features >= self.n_sparse).any():
+            names, dense = np.empty(len(features), dtype=object), features >= self.n_sparse
+            names[~dense] = self._sparse_names(features[~dense])
+            every = self.embeddings.names()
+            names[dense] = [every[j - self.n_sparse] for j in features[dense].tolist()]
+            return names.tolist()
+        return self._sparse_names(features)
+
+    def _sparse_names(self, features: NDArray[Any]) -> list[str]:
         if self.hash_bits is not None:
             return [f"hash:{j}" for j in features.tolist()]
         return self.unigrams.names_of(features)
@@ -475,6 +507,14 @@ class TemplateEncoder:
 
     def _check_columns(self, table: ColumnTable, label_column: int | None) -> None:
         """Make sure that the template finds its columns, and not the labels among them."""
+        if self.embeddings is not None:
+            column, source = self.embeddings.column, self.embeddings.source
+            if column >= table.n_columns or column == label_column:
+                what = "holds the labels" if column == label_column else "is not there"
+                raise ValueError(
+                    f"{source}: the words are said to be in column {column}, which {what}: "
+                    f"{table.source} has {_columns(table.n_columns)}; expected another column"
+                )
         for line in self.template.lines:
             for command in line.commands:
                 indirect = [command.offset] if command.mode == "indirect" else []

@@ -7,16 +7,20 @@ file of its own; its first line is known, so that messages name the line of the 
 from __future__ import annotations
 
 import itertools
-import os
 import re
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from maxmargin.io.compression import checked_compression, inflated, inflated_limit
 from maxmargin.io.stream import SequenceCutter
-from maxmargin.io.text import PathOrFile, Utf8Decoder, name_of, refuse_foreign
+from maxmargin.io.text import (
+    PathOrFile,
+    Utf8Decoder,
+    bytes_of,
+    name_of,
+    opened_for_reading,
+    refuse_foreign,
+)
 
 __all__ = ["QidCutter", "TextPiece", "single_sequences", "text_chunks", "text_pieces"]
 
@@ -89,27 +93,9 @@ class QidCutter:
 
 def _raw_chunks(path: PathOrFile) -> Iterator[bytes]:
     """Read a file as it is, some bytes at a time."""
-    if isinstance(path, str | bytes | os.PathLike):
-        name = os.fsdecode(path)
-        if name != "-":
-            with Path(name).open("rb") as file:
-                yield from iter(lambda: file.read(CHUNK), b"")
-            return
-        if sys.stdin is None:
-            raise OSError("standard input is closed; expected a file")
-        stream: Any = getattr(sys.stdin, "buffer", sys.stdin)
-    else:
-        stream = path
-    if not hasattr(stream, "read"):
-        raise TypeError(
-            f"found {type(path).__name__}; expected a path, '-' for standard input, "
-            "or a file that is open for reading"
-        )
-    while True:
-        data = stream.read(CHUNK)
-        if not data:
-            return
-        yield data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
+    with opened_for_reading(path) as file:
+        while data := file.read(CHUNK):
+            yield bytes_of(data, path)
 
 
 def text_chunks(

@@ -23,9 +23,11 @@ from maxmargin.printable import quoted
 __all__ = [
     "PathOrFile",
     "Utf8Decoder",
+    "bytes_of",
     "check_encoding",
     "name_of",
     "open_for_writing",
+    "opened_for_reading",
     "read_bytes",
     "refuse_foreign",
     "to_utf8",
@@ -56,11 +58,26 @@ def name_of(path: PathOrFile) -> str:
     return given if isinstance(given, str) else "the given file"
 
 
-def _read(path: PathOrFile) -> bytes:
+@contextlib.contextmanager
+def opened_for_reading(path: PathOrFile) -> Iterator[Any]:
+    """Open a file to be read as bytes; one that the caller opened stays open.
+
+    Parameters
+    ----------
+    path : path or binary file
+        "-" is standard input.
+
+    Yields
+    ------
+    file
+        What it reads is for `bytes_of`.
+    """
     if isinstance(path, str | bytes | os.PathLike):
         name = os.fsdecode(path)
         if name != "-":
-            return Path(name).read_bytes()
+            with Path(name).open("rb") as own:
+                yield own
+            return
         if sys.stdin is None:
             raise OSError("standard input is closed; expected a file")
         file: Any = getattr(sys.stdin, "buffer", sys.stdin)
@@ -71,7 +88,19 @@ def _read(path: PathOrFile) -> bytes:
             f"found {type(path).__name__}; expected a path, '-' for standard input, "
             "or a file that is open for reading"
         )
-    data = file.read()
+    yield file
+
+
+def bytes_of(data: Any, path: PathOrFile) -> bytes:
+    """Return what ``read()`` of a file returned as bytes; text is encoded.
+
+    Parameters
+    ----------
+    data : bytes, str or object
+        What it returned.
+    path : path or binary file
+        The file, for messages.
+    """
     if isinstance(data, str):
         return data.encode("utf-8", "surrogatepass")
     if not isinstance(data, bytes | bytearray | memoryview):
@@ -79,6 +108,11 @@ def _read(path: PathOrFile) -> bytes:
             f"{name_of(path)}: read() returned {type(data).__name__}; expected bytes"
         )
     return bytes(data)
+
+
+def _read(path: PathOrFile) -> bytes:
+    with opened_for_reading(path) as file:
+        return bytes_of(file.read(), path)
 
 
 def check_encoding(encoding: str) -> str:

@@ -36,11 +36,11 @@ def selected(model: TaggerModel) -> dict[str, Any]:
     dict
         ``lines``, a list of ``line``, ``features`` and ``weights``: of a template all lines that
         give features, those of pairs of labels included (a line None has the features that fit
-        none); of features that are texts what stands before the first ``:`` or ``=``, if there are
-        at most `MOST_GROUPS` such groups; else nothing. ``labels``, a list of ``label`` and
-        ``weights``, where the weights of a pair of labels count for the second. ``transitions``,
-        with those of start and end. The weights of all labels and the transitions together are all
-        weights that are not zero.
+        none), and one called "embeddings" if there are some; of features that are texts what stands
+        before the first ``:`` or ``=``, if there are at most `MOST_GROUPS` such groups; else
+        nothing. ``labels``, a list of ``label`` and ``weights``, where the weights of a pair of
+        labels count for the second. ``transitions``, with those of start and end. The weights of
+        all labels and the transitions together are all weights that are not zero.
     """
     chain = model.chain
     encoder, L = chain.encoder, chain.n_labels
@@ -85,7 +85,8 @@ def _by_line(
     bigrams = [k for k, line in enumerate(every) if line.bigram and line.commands]
     nowhere = len(every)
     features, weights = [0] * (nowhere + 1), [0] * (nowhere + 1)
-    known = ((encoder.unigrams, unigrams, of_feature), (encoder.bigrams, bigrams, of_pair))
+    sparse, dense = of_feature[: encoder.n_sparse], of_feature[encoder.n_sparse :]
+    known = ((encoder.unigrams, unigrams, sparse), (encoder.bigrams, bigrams, of_pair))
     for given, numbers, counts in known:
         there = np.flatnonzero(counts)
         find = _line_finder([every[k] for k in numbers])
@@ -96,7 +97,7 @@ def _by_line(
             features[line] += 1
             weights[line] += count
     listed = sorted({*unigrams, *bigrams}) + [nowhere] * (features[nowhere] > 0)
-    return [
+    counted: list[dict[str, Any]] = [
         {
             "line": None if k == nowhere else every[k].text,
             "features": features[k],
@@ -104,6 +105,10 @@ def _by_line(
         }
         for k in listed
     ]
+    if encoder.embeddings is not None:
+        n_used = int(np.count_nonzero(dense))
+        counted.append({"line": "embeddings", "features": n_used, "weights": int(dense.sum())})
+    return counted
 
 
 def _line_finder(lines: list[TemplateLine]) -> Callable[[str], int | None]:

@@ -114,13 +114,15 @@ class TaggerKind(ModelKind):
             return codes, (chosen - rivals).tolist()
 
     def marginals(
-        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1
+        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1, known: Any = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
         """Predict labels, with the probability of each; at the temperature 1 if it has none."""
         chain, batch = model.chain, _encoded(model, data, threads)
-        codes = chain.predict_encoded(batch, model.weights, threads)
+        codes = chain.predict_encoded(batch, model.weights, threads, known)
         temperature = self.temperature(model) or 1.0
-        log_z, table = chain.marginals_batch(batch, model.weights, temperature, threads)
+        log_z, table = chain.marginals_batch(
+            batch, model.weights, temperature, threads, known=known
+        )
         return codes, table[np.arange(len(codes)), codes], log_z
 
     def temperature(self, model: TaggerModel) -> float | None:
@@ -151,7 +153,7 @@ class TaggerKind(ModelKind):
             ``n_nonzero``, ``memory_bytes``, ``labels``, ``certificate``, ``objective`` (None if the
             file does not say), ``training``, ``params``, ``template`` (its source), ``top``,
             ``transitions``; with ``selected`` also ``selected``, with a kernel ``kernel`` and
-            ``n_support``. The start of a sequence is the
+            ``n_support``, with word vectors ``embeddings``. The start of a sequence is the
             ``from`` None, its end the ``to`` None.
         """
         chain, meta = model.chain, model.meta
@@ -183,6 +185,10 @@ class TaggerKind(ModelKind):
             summary["n_weights"] = weights.dual_coef.size + weights.edges.size
             summary["kernel"] = dict(meta["kernel"])
             summary["n_support"] = weights.n_support
+        if "embeddings" in meta["encoder"]:
+            given = meta["encoder"]["embeddings"]
+            shown = ("source", "n_words", "size", "window", "scale", "column", "store")
+            summary["embeddings"] = {name: given[name] for name in shown}
         if request.selected:
             summary["selected"] = selected(model)
         return summary

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from maxmargin.report.endings import picture_format
 from maxmargin.report.files import save_picture
-from maxmargin.report.svg import INK, svg_text
+from maxmargin.report.svg import INK, round_step, svg_text
 
 if TYPE_CHECKING:
     from maxmargin.selection.path import Path
@@ -120,7 +120,7 @@ class _Axes:
         if self.first == self.last:
             self.last += 1
         scores = [100 * row["score"] for row in table]
-        self.step = _round_step((max(scores) - min(scores)) / TICKS)
+        self.step = round_step((max(scores) - min(scores)) / TICKS)
         self.low = math.floor(min(scores) / self.step) * self.step
         self.high = math.ceil(max(scores) / self.step) * self.step
         if self.high - self.low < self.step / 2:
@@ -202,13 +202,6 @@ def _points(
             anchor="middle",
             kind="ratio",
         )
-
-
-def _round_step(step: float) -> float:
-    """Return the next larger of 1, 2 and 5 times a power of ten; at least a hundredth."""
-    step = max(step, 0.01)
-    power = 10.0 ** math.floor(math.log10(step))
-    return next(m * power for m in (1, 2, 5, 10) if m * power >= step * (1 - 1e-9))
 
 
 def _path(shape: str, colour: str, width: float = 1) -> str:

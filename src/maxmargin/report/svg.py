@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from xml.sax.saxutils import escape, quoteattr
 
-__all__ = ["INK", "svg_text"]
+__all__ = ["INK", "round_step", "svg_text"]
 
 INK = "#1d1d1f"  # of texts
 
@@ -26,3 +27,10 @@ def svg_text(
         f'<text{named} x="{x:.6g}" y="{y:.6g}" font-size="{size}" font-weight="{weight}" '
         f'text-anchor="{anchor}" fill="{fill}">{escape(content)}</text>'
     )
+
+
+def round_step(step: float, least: float = 0.01) -> float:
+    """Return the next larger of 1, 2 and 5 times a power of ten; at least `least`."""
+    step = max(step, least)
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= step * (1 - 1e-9))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from maxmargin.features.batch import EncodedBatch
     from maxmargin.structures.chain import Chain
 
-__all__ = ["Calibration", "find_temperature"]
+__all__ = ["Calibration", "confidences", "find_temperature"]
 
 #: The search begins with these many-fold steps of the temperature, and ends at this precision.
 STEP, PRECISION = 4.0, 1e-3
@@ -40,6 +40,8 @@ STEP, PRECISION = 4.0, 1e-3
 RANGE = 1e9
 #: Where a colder model gains less than this a token, it is as sure as it need be.
 ENOUGH = 1e-6
+#: Probabilities that are made at a time.
+TOGETHER = 1 << 24
 #: What can be made likely.
 CRITERIA = ("tokens", "sequences")
 
@@ -141,6 +143,51 @@ def find_temperature(
     if criterion == "tokens":
         best, loss = _smallest(of_tokens, best), of_tokens
     return Calibration(STEP**best, loss(best), loss(0.0), batch.n_sequences, n_left_out)
+
+
+def confidences(
+    chain: Chain,
+    batch: EncodedBatch,
+    codes: NDArray[np.int32],
+    weights: Any,
+    *,
+    temperature: float,
+    threads: int = 1,
+) -> NDArray[np.float64]:
+    """Return how probable some labels are, as a model says.
+
+    Parameters
+    ----------
+    chain : Chain
+        The structure.
+    batch : EncodedBatch
+        Sequences.
+    codes : int32 array of shape (n_tokens,)
+        Their labels, as places in ``chain.labels_``; the predictions, say.
+    weights : array, SparseWeights or KernelWeights
+        The model.
+    temperature : float
+        What scores are divided by.
+    threads : int
+        Number of threads.
+
+    Returns
+    -------
+    array of shape (n_tokens,)
+        Probabilities from 0 to 1. Those of other labels are not kept in memory.
+    """
+    found = np.empty(len(codes))
+    offsets, step = batch.offsets, max(1, TOGETHER // chain.n_labels)
+    begin = 0
+    while begin < batch.n_sequences:
+        last = int(np.searchsorted(offsets, offsets[begin] + step, side="right")) - 1
+        end = min(max(last, begin + 1), batch.n_sequences)
+        tokens = slice(int(offsets[begin]), int(offsets[end]))
+        some = batch if end - begin == batch.n_sequences else batch.take(np.arange(begin, end))
+        _, table = chain.marginals_batch(some, weights, temperature, threads)
+        found[tokens] = table[np.arange(len(table)), codes[tokens]]
+        begin = end
+    return np.clip(found, 0.0, 1.0)
 
 
 def _smallest(f: Callable[[float], float], start: float) -> float:

@@ -199,7 +199,7 @@ def train_three_slack(
     for n in range(1, svm.max_outer + 1):
         before = step.n_cuts
         primal, dual, done = step.solve(imputed.linear_term, svm.gap, limit)
-        new = objective.impute(step.weights, svm.n_jobs, False)
+        new = objective.impute(step.weights, svm.n_jobs, False, imputed.codes)
         # Objective (13) at the new weights: what the step charges for ȳ, less what a new ȳ gains.
         gained = float(step.weights @ (new.linear_term - imputed.linear_term))
         gained += new.constant - imputed.constant

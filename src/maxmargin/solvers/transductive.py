@@ -55,7 +55,7 @@ class TransductivePart:
 
     def impute(self, weights: NDArray[Any], threads: int) -> Imputation:
         """Line 5: ȳ_j, and with them q and p_j of (21)."""
-        found = self.transduction.impute(weights, threads, self.single)
+        found = self.transduction.impute(weights, threads, self.single, self.codes)
         offsets = self.transduction.data.unlabelled.offsets
         if self.codes is None:
             changed = len(offsets) - 1
@@ -103,6 +103,10 @@ class TransductiveSVM:
         Number of threads.
     width : int
         States a token that inference keeps where constraints need states beside the labels.
+    margins : {"all", "labels"}
+        "all": objective (13). "labels": constraints that need states beside the labels (one
+        segment, order, counts) guide the imputation (15) and are left out of (14), which is then a
+        Viterbi search; see ``maxmargin/structures/transduction.py``.
     gammas : bool
         Whether Γ and Lemma 2's bound are computed at each outer iteration.
     verbose, random_state, checkpoint, resume
@@ -124,6 +128,7 @@ class TransductiveSVM:
     dtype: str = "float32"
     n_jobs: int = 1
     width: int = WIDTH
+    margins: str = "all"
     gammas: bool = True
     verbose: int = 0
     random_state: Any = None
@@ -135,6 +140,7 @@ class TransductiveSVM:
             check_number(name, getattr(self, name), above=0.0)
         check_choice("scale", self.scale, ("sum", "mean"))
         check_choice("schedule", self.schedule, ("engine", "paper"))
+        check_choice("margins", self.margins, ("all", "labels"))
         for name, least in (("anneal", 0), ("max_outer", 1), ("width", 1)):
             check_whole(name, getattr(self, name), least)
 
@@ -149,6 +155,7 @@ class TransductiveSVM:
             mu=self.mu if mu is None else mu,
             gamma=data.bound.gamma(self.scale) if gamma is None else gamma,
             width=self.width,
+            margins=self.margins,
         )
 
     def train(

@@ -246,6 +246,11 @@ class EncodedCorpus(EncodedSequences):
                     f"{name}={here}; encode the data again, or leave it out"
                 )
         if isinstance(asked, TemplateEncoder):
+            if asked.embeddings is not None:
+                raise NotCompatibleError(
+                    f"{self.path}: an encoded file has no words to look up; embeddings need the "
+                    "data as they were"
+                )
             same = isinstance(encoder, TemplateEncoder)
             if not same or encoder.template.text != asked.template.text:
                 raise NotCompatibleError(

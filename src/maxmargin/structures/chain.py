@@ -9,7 +9,8 @@ labels in the order of ``Chain.labels_``. Native code pads the columns to the ve
 
 How a chain is learned, decoded and laid out are files of their own: ``chain_learning.py`` (labels
 and features), ``chain_problem.py`` (native problems), ``chain_decoding.py`` (predictions),
-``chain_layout.py`` (rows of weights), ``chain_sequence.py`` (one sequence, in Python).
+``chain_layout.py`` (rows of weights), ``chain_weight_forms.py`` (native and plain weights),
+``chain_sequence.py`` (one sequence, in Python).
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ from maxmargin.features.encoded import EncodedSequences
 from maxmargin.features.scaling import warn_if_badly_scaled
 from maxmargin.printable import quoted
 from maxmargin.structures.chain_constraints import ChainConstraints
-from maxmargin.structures.chain_decoding import ChainDecoding, Labelling, Weights
-from maxmargin.structures.chain_layout import ALIGNMENT, ChainLayout, ChainWeights, Floats
+from maxmargin.structures.chain_decoding import Labelling, Weights
 from maxmargin.structures.chain_learning import (
     EdgeMask,
     Encoder,
@@ -35,22 +35,20 @@ from maxmargin.structures.chain_learning import (
     learn_labels,
     order_labels,
 )
-from maxmargin.structures.chain_names import named_weights
 from maxmargin.structures.chain_prior import ChainPrior
 from maxmargin.structures.chain_problem import (
-    kernel_memory,
     kernel_problem,
     problem_arguments,
-    weights_memory,
 )
 from maxmargin.structures.chain_sequence import best_labelling, joint_features
+from maxmargin.structures.chain_weight_forms import ChainWeightForms
 from maxmargin.structures.kernels import Kernel, KernelWeights, make_kernel, token_numbers
 from maxmargin.structures.native import PreparedProblem
 
 __all__ = ["Chain"]
 
 
-class Chain(ChainDecoding):
+class Chain(ChainWeightForms):
     """Label sequences: one label for every token, scored with their features and transitions.
 
     X is a list of sequences, Y a list of label sequences of the same lengths; what a sequence may
@@ -472,177 +470,6 @@ class Chain(ChainDecoding):
             double=self.encoder.double,
         )
 
-    # --- sizes -----------------------------------------------------------------------------------
-
-    @property
-    def layout(self) -> ChainLayout:
-        """The rows of the weights: which belong to features, transitions, start and end."""
-        return ChainLayout.of(self.encoder, self.n_labels)
-
-    @property
-    def n_features(self) -> int | None:  # type: ignore[override]
-        """Number of weights without padding; None before ``prepare``."""
-        return self.layout.size if self.labels_ else None
-
-    def n_weights(self, dtype: Any = "float32") -> int:
-        """Return the number of weights of the native array, padding included.
-
-        Parameters
-        ----------
-        dtype : "float32" or "float64"
-            Type of the weights.
-
-        Returns
-        -------
-        int
-            The length of the array.
-        """
-        self._require_prepared()
-        return self.layout.n_weights(dtype)
-
-    def memory_needed(self, dtype: Any = "float32") -> tuple[str, int]:
-        """Estimate what the weights need in training, data and planes not counted.
-
-        Parameters
-        ----------
-        dtype : "float32" or "float64"
-            Type of the weights.
-
-        Returns
-        -------
-        name : str
-            What is counted, in words.
-        n_bytes : int
-            The weights of the engine, the copy that is returned, and the 8-byte weights that the
-            certificate is computed from; they are in memory at the same time.
-        """
-        if self._kernel is None:
-            return weights_memory(self.layout, dtype)
-        return kernel_memory(self._kernel, self._n_kernel_tokens, self.n_labels, dtype)
-
-    # --- weights ---------------------------------------------------------------------------------
-
-    def unpack(self, weights: Floats | KernelWeights) -> ChainWeights:
-        """Return views of the native weights, without the padding.
-
-        Parameters
-        ----------
-        weights : array of shape (n_weights(dtype),) or KernelWeights
-            The native weights.
-
-        Returns
-        -------
-        ChainWeights
-            Labels in the order of ``labels_``. With a kernel there are no weights of features:
-            ``coef`` has no rows.
-        """
-        if isinstance(weights, KernelWeights):
-            return weights.split()
-        self._check_weights(weights)
-        return self.layout.split(self.layout.rows(weights))
-
-    def pad(self, w: Floats, dtype: Any = "float64") -> Floats:
-        """Return weights without padding as a native array.
-
-        Parameters
-        ----------
-        w : array of shape (n_features,)
-            Weights as the protocol's methods take them.
-        dtype : "float32" or "float64"
-            Type of the result.
-
-        Returns
-        -------
-        array of shape (n_weights(dtype),)
-            Padded with zeros and aligned.
-        """
-        return self.layout.pad(self._rows(w), dtype)
-
-    def plain_vector(self, values: NDArray[Any]) -> NDArray[Any] | None:
-        """Return an array with an entry for each weight, without padding.
-
-        Parameters
-        ----------
-        values : array
-            Of ``n_features`` entries, or in the native layout of 4- or 8-byte weights.
-
-        Returns
-        -------
-        array of shape (n_features,) or None
-            None if it has another number of entries.
-        """
-        self._require_weights("an array over the weights")
-        return self.layout.plain_vector(values)
-
-    def native_vector(self, values: NDArray[Any], dtype: Any) -> NDArray[np.float64]:
-        """Return an array with an entry for each weight in the native layout.
-
-        Parameters
-        ----------
-        values : array of shape (n_features,)
-            Without padding.
-        dtype : "float32" or "float64"
-            Of the weights whose layout it gets; the result is of float64.
-
-        Returns
-        -------
-        array of shape (n_weights(dtype),)
-            Padded with zeros.
-        """
-        return self.layout.native_vector(values, dtype)
-
-    def weights_named(self, where: Any) -> NDArray[np.bool_]:
-        """Return which weights a description by names means.
-
-        Parameters
-        ----------
-        where : str, list of str or dict
-            As in `maxmargin.Bounded`.
-
-        Returns
-        -------
-        bool array of shape (n_features,)
-            Without padding.
-        """
-        self._require_weights("a choice of weights by name")
-        return named_weights(self, where)
-
-    def native_weights(self, weights: Weights) -> Weights:
-        """Return the weights as native code takes them: a copy only if they are not aligned.
-
-        Parameters
-        ----------
-        weights : array of shape (n_weights(dtype),), SparseWeights or KernelWeights
-            Native weights that may have been moved, for example by pickling.
-
-        Returns
-        -------
-        array, SparseWeights or KernelWeights
-            The same numbers, aligned.
-        """
-        if isinstance(weights, _native.SparseWeights | KernelWeights):
-            return weights
-        self._check_weights(weights)
-        if weights.flags.c_contiguous and weights.ctypes.data % ALIGNMENT == 0:
-            return weights
-        result = self.layout.zeros(weights.dtype)
-        result[:] = weights
-        return result
-
-    def _check_weights(self, weights: Floats) -> None:
-        if not isinstance(weights, np.ndarray) or weights.dtype not in (np.float32, np.float64):
-            raise TypeError("weights must be a numpy array of float32 or float64")
-        expected = self.n_weights(weights.dtype)
-        if weights.shape != (expected,):
-            raise ValueError(f"weights has the shape {weights.shape}; expected ({expected},)")
-
-    def _rows(self, w: Floats) -> Floats:
-        """Return the weights of the protocol's methods as a matrix, one row a feature."""
-        self._require_prepared()
-        if w.shape != (self.n_features,):
-            raise ValueError(f"w has the shape {w.shape}; expected ({self.n_features},)")
-        return w.reshape(self.layout.n_rows, self.n_labels)
-
     # --- the structure protocol, one sequence at a time ------------------------------------------
 
     def joint_feature(self, x: Any, y: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -688,11 +515,7 @@ class Chain(ChainDecoding):
             raise ValueError(
                 f"y_hat has the label {quoted(y_hat[t])} at token {t}, which is not known"
             )
-        unknown = truth < 0
-        if self._cost is None:
-            return float(np.sum(truth != labels))
-        costs = np.where(unknown, self._cost.max(), self._cost[truth, labels])
-        return float(costs.sum())
+        return float(self.token_costs(truth, labels).sum())
 
     def argmax(self, x: Any, w: NDArray[np.float64], truth: Any = None) -> Labelling:
         """Return the best labelling of one sequence; with a truth, the oracle's answer.
@@ -721,14 +544,6 @@ class Chain(ChainDecoding):
         codes, _ = encode_labels([truth], self._codes)
         cost = 1.0 - np.eye(self.n_labels) if self._cost is None else self._cost
         return self._decoded(best_labelling(batch, rows, self.layout, costs=cost[codes]))
-
-    def _require_weights(self, method: str) -> None:
-        self._require_prepared()
-        if self._kernel is not None:
-            raise NotCompatibleError(
-                f"{method} is about weights of features, and a chain with the kernel "
-                f'{self._kernel.name} has none; use kernel="linear", or predict'
-            )
 
 
 def _identity(kernel: Kernel | None) -> list[Any]:

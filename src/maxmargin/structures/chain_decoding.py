@@ -46,6 +46,7 @@ class ChainDecoding(Structure):
     labels_: list[Any]
     _codes: dict[Any, int]  # the places of labels in labels_
     _mask: EdgeMask | None
+    _cost: NDArray[np.float64] | None  # None: 1 for each wrong token
     constraints: ChainConstraints | None = None
 
     @property
@@ -89,7 +90,7 @@ class ChainDecoding(Structure):
             One list a sequence.
         """
         batch = self.encoded(X)
-        given = self._known(known, batch)
+        given = self.codes_known(known, batch)
         codes = self.predict_encoded(batch, weights, n_jobs, given, inputs=X)
         return _split(self._decoded(codes), batch.offsets)
 
@@ -192,7 +193,7 @@ class ChainDecoding(Structure):
             For every sequence its labellings, best first; fewer where fewer exist.
         """
         batch = self.encoded(X)
-        found = self.kbest_batch(batch, weights, k, n_jobs, self._known(known, batch))
+        found = self.kbest_batch(batch, weights, k, n_jobs, self.codes_known(known, batch))
         return [[(self._decoded(codes), float(score)) for score, codes in paths] for paths in found]
 
     def kbest_batch(
@@ -336,7 +337,13 @@ class ChainDecoding(Structure):
         return found.reshape(-1, self.n_labels)
 
     def marginals_batch(
-        self, batch: EncodedBatch, weights: Weights, temperature: float = 1.0, n_jobs: int = 1
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        temperature: float = 1.0,
+        n_jobs: int = 1,
+        *,
+        known: NDArray[np.int32] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the probabilities of the labels of all tokens, p(y) ~ exp(score / temperature).
 
@@ -350,6 +357,9 @@ class ChainDecoding(Structure):
             What scores are divided by; positive.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not. The sums are then
+            over the labellings that have them: probabilities are conditional on what is known.
 
         Returns
         -------
@@ -362,7 +372,10 @@ class ChainDecoding(Structure):
         self._require_prepared()
         self._refuse_constraints("probabilities")
         problem, native = self._decodable(batch, weights)
-        log_z, marginals = problem.marginals(native, temperature, True, n_jobs, *self._masks())
+        with self._naming_conflicts(known, batch):
+            log_z, marginals = problem.marginals(
+                native, temperature, True, n_jobs, *self._masks(), known=known
+            )
         return log_z, marginals.reshape(-1, self.n_labels)
 
     def log_partition_batch(
@@ -446,6 +459,32 @@ class ChainDecoding(Structure):
         whole: NDArray[np.bool_] = np.logical_and.reduceat(good, offsets[:-1])
         return whole
 
+    def token_costs(
+        self, truth: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any]]
+    ) -> NDArray[np.float64]:
+        """Return what labels cost where others are the truth, token by token.
+
+        Parameters
+        ----------
+        truth : int array of shape (n_tokens,)
+            The true labels, as places in ``labels_``; others stand for labels that are not known,
+            which cost as much as the most expensive error.
+        labels : int array of shape (n_tokens,)
+            The labels that are given, as places in ``labels_``.
+
+        Returns
+        -------
+        array of shape (n_tokens,)
+            The costs, without weights of tokens.
+        """
+        if self._cost is None:
+            wrong: NDArray[np.bool_] = truth != labels
+            return wrong.astype(np.float64)
+        known = (truth >= 0) & (truth < self.n_labels)
+        costs: NDArray[np.float64] = self._cost[np.where(known, truth, 0), labels]
+        costs[~known] = self._cost.max()
+        return costs
+
     def known_codes(self, Y: Any) -> NDArray[np.int32]:
         """Return the codes of labels (places in ``labels_``), -1 for a label that is not known.
 
@@ -473,7 +512,21 @@ class ChainDecoding(Structure):
                 'use predict, or decode="off" without constraint features'
             )
 
-    def _known(self, known: Any, batch: EncodedBatch) -> NDArray[np.int32] | None:
+    def codes_known(self, known: Any, batch: EncodedBatch) -> NDArray[np.int32] | None:
+        """Return labels that are known before decoding as codes.
+
+        Parameters
+        ----------
+        known : list of sequences or None
+            Labels, None where one is not known; None: nothing is.
+        batch : EncodedBatch
+            The sequences.
+
+        Returns
+        -------
+        int32 array of shape (n_tokens,) or None
+            Places in ``labels_``, and -1 where nothing is known.
+        """
         return None if known is None else known_codes(known, self._codes, batch.offsets)
 
     @contextlib.contextmanager

@@ -7,7 +7,8 @@ A tree is a nested tuple ``(label, [child, ...])``; a child is such a tuple or a
 terminal. The grammar has all rules of the training trees, of any arity.
 
 Trees as nodes are in ``grammar_trees.py``, rules and their binarisation in ``grammar_rules.py``,
-attributes of nodes in ``grammar_features.py``. Parsing and oracles are native: CKY
+attributes of nodes in ``grammar_features.py``, what is checked of inputs in
+``grammar_sentences.py``. Parsing and oracles are native: CKY
 (``native/cky.hpp``), the best tree other than the truth (``native/cky_other.hpp``), and a dynamic
 programme over the counts that F₁ needs (``native/cky_search.hpp``).
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,28 +31,18 @@ from maxmargin.structures.chain_layout import weight_dtype
 from maxmargin.structures.chain_options import sequence_weights
 from maxmargin.structures.grammar_features import Columns, NodeTemplates
 from maxmargin.structures.grammar_rules import Rule, RuleSet
+from maxmargin.structures.grammar_sentences import (
+    Sentence,
+    checked_pairs,
+    checked_sentence,
+    joined_columns,
+)
 from maxmargin.structures.grammar_trees import Node, ParseTree, bracket_spans, flatten
 from maxmargin.structures.native import PreparedProblem
 
 __all__ = ["Grammar", "ParseTree", "Sentence"]
 
 LOSSES = ("f1", "zero_one", "brackets")
-
-
-class Sentence(NamedTuple):
-    """A sentence with more than its terminals, for features of nodes.
-
-    Attributes
-    ----------
-    terminals : sequence of str
-        What the grammar reads: the leaves of the trees.
-    words, tags : sequence of str or None
-        As long as the terminals; templates of node features may name them.
-    """
-
-    terminals: Sequence[str]
-    words: Sequence[str] | None = None
-    tags: Sequence[str] | None = None
 
 
 class Grammar(Structure):
@@ -219,7 +210,7 @@ class Grammar(Structure):
     def _learn(self, X: Any, Y: Any) -> tuple[Columns, list[list[Node]]]:
         self._check_options()
         templates = NodeTemplates(self.node_features)
-        columns, trees = _pairs(X, Y)
+        columns, trees = checked_pairs(X, Y)
         rules = self._rule_set(
             ((node.label, node.children) for nodes in trees for node in nodes),
             (nodes[0].label for nodes in trees),
@@ -287,7 +278,7 @@ class Grammar(Structure):
             What a solver trains.
         """
         self._require_prepared()
-        columns, trees = _pairs(X, Y)
+        columns, trees = checked_pairs(X, Y)
         return self._problem(columns, trees, sample_weight).problem
 
     def _problem(
@@ -438,7 +429,7 @@ class Grammar(Structure):
             no tree of the grammar has these leaves.
         """
         rules, native = self._require_prepared(), self.native_weights(weights)
-        sentences = [_sentence(i, x) for i, x in enumerate(X)]
+        sentences = [checked_sentence(i, x) for i, x in enumerate(X)]
         known = rules.terminal_numbers
         can = [
             i
@@ -459,7 +450,8 @@ class Grammar(Structure):
     def _sentences(self, sentences: Sequence[Sentence]) -> _native.GrammarProblem:
         """Return sentences as a native problem without trees."""
         rules = self._require_prepared()
-        return _native.GrammarProblem(rules=rules.native, **self._encoded(_columns(sentences)))
+        columns = joined_columns(sentences)
+        return _native.GrammarProblem(rules=rules.native, **self._encoded(columns))
 
     def score_outputs(self, X: Any, Y: Any, weights: Any, n_jobs: int = 1) -> NDArray[np.float64]:
         """Return the score w·f(x, y) of given trees.
@@ -479,7 +471,7 @@ class Grammar(Structure):
             The scores.
         """
         rules, native = self._require_prepared(), self.native_weights(weights)
-        columns, trees = _pairs(X, Y)
+        columns, trees = checked_pairs(X, Y)
         codes = [rules.encode(nodes, f"tree {i}") for i, nodes in enumerate(trees)]
         problem = _native.GrammarProblem(rules=rules.native, **self._encoded(columns))
         ptr = np.cumsum([0, *map(len, codes)]).astype(np.int64)
@@ -504,7 +496,7 @@ class Grammar(Structure):
             Indices (some may occur twice) and ones.
         """
         rules = self._require_prepared()
-        columns, (nodes,) = _pairs([x], [y])
+        columns, (nodes,) = checked_pairs([x], [y])
         code = rules.encode(nodes, "the tree")
         found = [rule for rule in code[::2] if rule < len(rules.weighted)]
         found.append(len(rules.weighted) + rules.roots.index(nodes[0].label))
@@ -671,91 +663,6 @@ class Grammar(Structure):
         n_labels = len(made._rules.labels)
         made._templates = NodeTemplates.restore(made.node_features, arrays, n_labels)
         return made
-
-
-# --- sentences ---
-
-
-def _sentence(i: int, x: Any) -> Sentence:
-    """Return a sentence as a `Sentence`, checked."""
-    if isinstance(x, Sentence):
-        found = x
-    elif isinstance(x, str) or not isinstance(x, Sequence | np.ndarray):
-        raise TypeError(f"sentence {i} is {quoted(x)}; expected a list of terminals or a Sentence")
-    elif len(x) and isinstance(x, tuple) and not isinstance(x[0], str):
-        found = Sentence(*x)
-    else:
-        found = Sentence(list(x))
-    for name, column in zip(Sentence._fields, found, strict=True):
-        if column is None:
-            continue
-        for t, value in enumerate(column):
-            if not isinstance(value, str):
-                raise TypeError(
-                    f"sentence {i}: token {t} of its {name} is {quoted(value)}; expected a string"
-                )
-        if len(column) != len(found.terminals):
-            raise ValueError(
-                f"sentence {i} has {len(found.terminals)} terminals and {len(column)} {name}; "
-                "expected as many"
-            )
-    return found
-
-
-def _columns(sentences: Sequence[Sentence]) -> Columns:
-    """Put sentences one after the other."""
-    offsets = np.cumsum([0, *(len(s.terminals) for s in sentences)]).astype(np.int64)
-    terminals = [t for s in sentences for t in s.terminals]
-    words, tags = (
-        None
-        if any(getattr(s, name) is None for s in sentences)
-        else [v for s in sentences for v in getattr(s, name)]
-        for name in ("words", "tags")
-    )
-    return Columns(offsets, terminals, words, tags)
-
-
-def _pairs(X: Any, Y: Any) -> tuple[Columns, list[list[Node]]]:
-    """Return sentences with their trees, checked."""
-    if Y is None:
-        raise ValueError("Y is None; expected a list of trees, one for each sentence")
-    if len(X) != len(Y):
-        raise ValueError(f"X has {len(X)} sentences and Y has {len(Y)} trees; expected as many")
-    if not len(X):
-        raise ValueError("X has no sentences; expected at least one")
-    sentences = [_sentence(i, x) for i, x in enumerate(X)]
-    trees = []
-    for i, (sentence, tree) in enumerate(zip(sentences, Y, strict=True)):
-        if not len(sentence.terminals):
-            raise ValueError(f"sentence {i} is empty; expected at least one terminal")
-        if tree is None:
-            raise ValueError(f"tree {i} is None; expected (label, [children])")
-        nodes = flatten(tree, f"tree {i}")
-        _check_leaves(i, sentence, nodes)
-        trees.append(nodes)
-    return _columns(sentences), trees
-
-
-def _check_leaves(i: int, sentence: Sentence, nodes: list[Node]) -> None:
-    """Refuse a tree whose leaves are not the sentence."""
-    found: dict[int, str] = {}
-    for node in nodes:
-        position = node.start
-        for (name, leaf), place in zip(node.children, node.places, strict=True):
-            if leaf:
-                found[position] = name
-            position = position + 1 if leaf else nodes[place].end
-    if len(found) != len(sentence.terminals):
-        raise ValueError(
-            f"tree {i} has {len(found)} leaves and its sentence {len(sentence.terminals)} "
-            "terminals; expected the same"
-        )
-    for t, terminal in enumerate(sentence.terminals):
-        if found[t] != terminal:
-            raise ValueError(
-                f"tree {i}: leaf {t} is {quoted(found[t])}, but terminal {t} of its sentence is "
-                f"{quoted(terminal)}; expected the same"
-            )
 
 
 def _require_chart(longest: int, rules: RuleSet) -> None:

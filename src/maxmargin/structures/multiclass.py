@@ -297,7 +297,7 @@ class Multiclass(Structure):
 
     def _problem(
         self, X: Any, weights: NDArray[Any], codes: NDArray[np.int32] | None = None
-    ) -> _native.MulticlassProblem:
+    ) -> Any:
         """Return inputs, with labels or without, as a native problem."""
         self._require_prepared()
         if self.words is not None:
@@ -311,6 +311,9 @@ class Multiclass(Structure):
             raise ValueError(
                 f"X has {rows.n} examples and y has {len(codes)} labels; expected as many"
             )
+        return self._native_problem(rows, codes)
+
+    def _native_problem(self, rows: ExampleMatrix, codes: NDArray[np.int32]) -> Any:
         return _native.MulticlassProblem(
             n_classes=len(self.classes_), labels=codes, **rows.arrays
         )

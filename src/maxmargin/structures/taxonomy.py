@@ -246,22 +246,7 @@ class Taxonomy(Multiclass):
         own = {"begins": begins, "columns": columns, "lambdas": values, "labels": codes}
         return {"n_columns": len(self.nodes_), **own, **rows.arrays}
 
-    def _problem(
-        self, X: Any, weights: NDArray[Any], codes: NDArray[np.int32] | None = None
-    ) -> Any:
-        """Return inputs, with labels or without, as a native problem."""
-        self._require_prepared()
-        if self.words is not None:
-            matrix = self.words.transform(X)
-        else:
-            matrix = example_matrix(X, self.n_columns_)
-        rows = ExampleMatrix(matrix, self.bias, weights.dtype.name)
-        if codes is None:
-            codes = np.zeros(rows.n, np.int32)
-        elif len(codes) != rows.n:
-            raise ValueError(
-                f"X has {rows.n} examples and y has {len(codes)} labels; expected as many"
-            )
+    def _native_problem(self, rows: ExampleMatrix, codes: NDArray[np.int32]) -> Any:
         return _native.TaxonomyProblem(**self._arguments(rows, codes, self.known.lambdas))
 
     # --- weights ---

@@ -29,6 +29,17 @@ but for a constant.
 weight ω of a constraint with a binary φ multiplies its quadratic terms too: (μ/2) ω_k (φ_k - v_k)²
 in the place of (7), which is (7) with φ_k, v_k and a_k in units of 1/√ω_k. What is known stays
 known: (μ/m) ω |ψ_k - a_k| ≤ ω.
+
+**Constraints that only guide.** (14) is asked for thousands of times, (15) once an outer iteration.
+A constraint that needs states beside the labels ("each label is one segment") makes (14) a search
+that is a hundred times as slow as Viterbi. With ``margins="labels"`` such constraints, where v is
+known and φ binary, stand in (15) only: instead of (9) their part is
+
+    max_y w·Φ(y) - max_y [w·Φ(y) - (μ/4) ω (φ_k(y) - a_k)²]  ≥  (μ/4) ω (φ_k(ȳ) - a_k)²,
+
+a difference of convex functions still, zero where the best labelling satisfies the constraint. It
+bounds the violations of ȳ, as Lemma 1's companion does, not those of the prediction, and asks for
+no margin. There is no bound of Γ by Lemma 2 then.
 """
 
 from __future__ import annotations
@@ -213,6 +224,9 @@ class Transduction:
         States a token that the inference keeps where constraints need states.
     pin : bool
         Whether entries of v that are known beforehand have no weights.
+    margins : {"all", "labels"}
+        Whether all constraints are in (14), as in (13), or those alone whose inference needs no
+        states beside the labels.
 
     Attributes
     ----------
@@ -232,6 +246,7 @@ class Transduction:
         gamma: IntervalGamma,
         width: int = WIDTH,
         pin: bool = True,
+        margins: str = "all",
     ) -> None:
         self.data, self.C1, self.C2, self.mu, self.gamma = data, C1, C2, mu, gamma
         self.width = width
@@ -259,6 +274,8 @@ class Transduction:
         # native problem adds (μ/4) φ² by itself; φ² = φ where ω is not 1.
         b = (mu / 4) * (self.omega - 1) - (mu / 2) * self.omega * self.target
         self._b = b  # ω is 1 where v is free
+        self.guiding: NDArray[np.bool_] = binary & _needs_states(bound) & (margins == "labels")
+        self._b14: Vector = np.where(self.guiding, -mu / 4, b)  # with (μ/4) φ² nothing is left
         auxiliary = self.n_free > 0
         encoded = data.chain.encoded_problem(
             data.unlabelled, data.reference, None, np.full(m, C2 / m)
@@ -273,7 +290,7 @@ class Transduction:
             kappa=-(mu / 2) * self.unit,
             tau=mu / 4,
             free=self.free if auxiliary and self.n_free < D else None,
-            b=self._b,
+            b=self._b14,
         )
         labelled = data.labelled_problem(C1 / max(data.n_labelled, 1), width)
         members: list[Any] = [] if labelled is None else [labelled]
@@ -283,8 +300,9 @@ class Transduction:
             members.append(_native.IntervalProblem(self.unlabelled, *terms))
         self.problem = _native.JointProblem(members)
         self.guided = bound.problem(encoded, width=width)
+        self._encoded = encoded
         # The constant of (13) that the engine does not see; see `objective`.
-        self._reference_loss = self._losses(data.reference)
+        self._reference_loss = self._losses(data.reference, self._b14)
 
     # --- weights ---------------------------------------------------------------------------------
 
@@ -387,23 +405,60 @@ class Transduction:
         Inference
             Labels, scores and bounds.
         """
-        chain, groups, v = self.split(weights)
-        c = sign * ((self.mu / 2) * (v - self.target) - self._b)
-        if self.data.features:
-            c = c + np.append(groups, 0.0)[self.data.bound.groups]
+        chain, c = self._coefficients(weights, sign)
         return self.data.bound.best(
             self.guided, chain, c, -sign * self.mu / 4, width=self.width, n_jobs=threads
         )
 
-    def impute(self, weights: NDArray[Any], threads: int, single: bool) -> Imputed:
+    def _coefficients(self, weights: NDArray[Any], sign: float) -> tuple[NDArray[Any], Vector]:
+        """Return the weights of the chain, and what each entry of φ adds to the scores."""
+        chain, groups, v = self.split(weights)
+        b = self._b14 if sign < 0 else self._b
+        c = sign * ((self.mu / 2) * (v - self.target) - b)
+        if self.data.features:
+            c = c + np.append(groups, 0.0)[self.data.bound.groups]
+        return chain, c
+
+    def _kept(
+        self, weights: NDArray[Any], found: Any, before: NDArray[np.int32], threads: int
+    ) -> NDArray[np.int32]:
+        """Return what was found, or what was imputed before where a beam search missed that.
+
+        Without this the objective could rise: the old labelling is better than one that a search
+        of given width finds.
+        """
+        codes: NDArray[np.int32] = found.codes
+        if (found.bounds <= found.scores + 1e-9 * (1 + np.abs(found.scores))).all():
+            return codes
+        bound = self.data.bound
+        chain, c = self._coefficients(weights, 1.0)
+        phi = bound.phi(before)
+        terms = np.append(c * phi - (self.mu / 4) * phi**2, 0.0)
+        sums = np.where(
+            np.diff(bound.offsets) > 0, np.add.reduceat(terms, bound.offsets[:-1]), 0.0
+        )
+        worth = self._encoded.score(chain, before, threads) + sums
+        return np.where(
+            np.repeat(worth > found.scores, self.data.unlabelled.lengths), before, codes
+        ).astype(np.int32)
+
+    def impute(
+        self,
+        weights: NDArray[Any],
+        threads: int,
+        single: bool,
+        before: NDArray[np.int32] | None = None,
+    ) -> Imputed:
         """Return the linear function that touches the concave part at these weights.
 
         G(w, v) = C₂/m Σ_j max_y [w·Φ_j + (μ/2) v_j·φ_j - (μ/4)‖φ_j‖²] is touched by the features
         of the labellings ȳ_j that attain the maxima, (21) of the paper. The engine's blocks are
         relative to the reference r_j, so that C₂/m Σ_j f(r_j) is taken off here; and the linear
-        term of the module's text, -(a/s) of each v_k, is put in.
+        term of the module's text, -(a/s) of each v_k, is put in. ``before``: what was imputed the
+        last time, which stays where a beam search finds nothing better.
         """
-        codes = self.infer(weights, 1.0, threads).codes
+        found = self.infer(weights, 1.0, threads)
+        codes = found.codes if before is None else self._kept(weights, found, before, threads)
         m = self.data.n_unlabelled
         share = np.full(m, self.C2 / m)
         kappa = (self.mu / 2) * self.unit
@@ -413,13 +468,14 @@ class Transduction:
             places = self.unlabelled.auxiliary_places(single)
             term[places] -= self.target[~self.known] / self.unit
         # -(μ/4)‖φ‖² + (μ/2) a·φ: minus the losses of (14).
-        constant = self.C2 / m * (-self._losses(codes) - self._reference_loss) - self.offset
+        here = self._losses(codes, self._b)
+        constant = self.C2 / m * (-here - self._reference_loss) - self.offset
         return Imputed(codes, term, constant)
 
-    def _losses(self, codes: NDArray[np.int32]) -> float:
-        """Return Σ_j (μ/4) ‖φ_j‖² - (μ/2) a·φ_j, with ω, by which the loss of (14) is known."""
+    def _losses(self, codes: NDArray[np.int32], b: Vector) -> float:
+        """Return Σ_j (μ/4) ‖φ_j‖² + b·φ_j: with ω and a, what (14) or (15) has of φ."""
         phi = self.data.bound.phi(codes)
-        return float(self.mu / 4 * (phi @ phi) + self._b @ phi)
+        return float(self.mu / 4 * (phi @ phi) + b @ phi)
 
     # --- values ----------------------------------------------------------------------------------
 
@@ -427,9 +483,10 @@ class Transduction:
     def offset(self) -> float:
         """What (13) has beyond the parts that depend on w and v.
 
-        Σ_k ω_k a_k²/(2s), the constant of the module's text.
+        Σ_k ω_k a_k²/(2s), the constant of the module's text; half of it comes from (14).
         """
-        return float(self.omega @ self.target**2 / (2 * self.scale))
+        share = np.where(self.guiding, 0.5, 1.0) * self.omega
+        return float(share @ self.target**2 / (2 * self.scale))
 
     def bound_of_gamma(self, weights: NDArray[Any], threads: int = 1) -> tuple[float, float, float]:
         """Return Γ(v), the actual Γ of the predictions, and the bound of it by Lemma 2.
@@ -444,7 +501,8 @@ class Transduction:
         Returns
         -------
         gamma_v, gamma_predicted, bound : float
-            B; Γ(φ(y(x; w))); 2 L √(m A / μ) + B, where A is the mean of the differences (9).
+            B; Γ(φ(y(x; w))); 2 L √(m A / μ) + B, where A is the mean of the differences (9). The
+            bound is infinite where constraints only guide.
         """
         m = self.data.n_unlabelled
         _, _, v = self.split(weights)
@@ -456,6 +514,8 @@ class Transduction:
         B = self.gamma.value(v)
         phi = self.data.bound.phi(self.infer(weights, 0.0, threads).codes)
         bound = 2 * self._lipschitz() * float(np.sqrt(m * A / self.mu)) + B
+        if self.guiding.any():
+            bound = float("inf")
         return B, self.gamma.value(phi), bound
 
     def _lipschitz(self) -> float:
@@ -465,6 +525,16 @@ class Transduction:
             return gamma.lipschitz
         values = gamma.values / np.sqrt(self.omega[gamma.indices])
         return replace(gamma, values=values).lipschitz
+
+
+def _needs_states(bound: BoundConstraints) -> NDArray[np.bool_]:
+    """Return which coordinates need states beside the labels in inference."""
+    out = np.zeros(bound.dimension, bool)
+    for pieces in bound.pieces:
+        for piece in pieces:
+            if piece.sort == "automaton":
+                out[piece.coordinates] = True
+    return out
 
 
 class _Kinks:

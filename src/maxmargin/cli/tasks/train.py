@@ -13,7 +13,10 @@ from maxmargin.cli.grid import add_grid, grid_of, in_words, settings_of
 from maxmargin.cli.options import add_threads, number
 from maxmargin.cli.peak_memory import peak_rss_mb
 from maxmargin.cli.progress import Progress
+from maxmargin.cli.reading import add_encoding
+from maxmargin.cli.report import add_report, check_report, report_task
 from maxmargin.cli.targets import check_targets
+from maxmargin.cli.tasks.encodings import in_utf8
 from maxmargin.cli.tasks.registry import CHAIN, TASKS, task_named
 from maxmargin.cli.training_options import (
     add_regularizer,
@@ -73,7 +76,9 @@ class TaskTraining:
         parser.add_argument(
             "--task", choices=(CHAIN, *TASKS), default=task.name, help="what is predicted"
         )
-        task.add_options(parser.add_argument_group(f"options of the task {task.name}"))
+        own = parser.add_argument_group(f"options of the task {task.name}")
+        task.add_options(own)
+        add_encoding(own)
         group = parser.add_argument_group("training")
         group.add_argument(
             "-C",
@@ -92,6 +97,7 @@ class TaskTraining:
             "--valid", metavar="FILE", help="score the model on this file; needed by --grid"
         )
         add_grid(group, "C, l1-ratio or min-count, where the task has them")
+        add_report(group)
         add_talking(parser)
 
     def run(self, options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
@@ -113,10 +119,12 @@ class TaskTraining:
         begin = time.perf_counter()
         grid = grid_of(options)
         reading = self.task.reading(options)
-        train = self.task.read(options.train, reading, truths=True)
+        train = self.task.read(in_utf8(options.train, options.encoding), reading, truths=True)
         valid = None
         if options.valid is not None:
-            valid = self.task.read(options.valid, reading, truths=True)
+            valid = self.task.read(in_utf8(options.valid, options.encoding), reading, truths=True)
+        if options.encoding is not None:
+            reading["encoding"] = options.encoding
         known = time.perf_counter()
         if not options.quiet and not options.json:
             say(f"{options.train}: {len(train)} {self.task.items}")
@@ -166,6 +174,8 @@ class TaskTraining:
             summary["model_bytes"] = best.estimator.save(options.model)
         summary["model"] = options.model
         summary["seconds_write"] = time.perf_counter() - trained
+        if options.report is not None:
+            summary |= report_task(best.estimator, best.figures, summary, options)
         summary["seconds_total"] = time.perf_counter() - begin
         summary["peak_rss_mb"] = peak_rss_mb()
         if not options.quiet and not options.json:
@@ -182,8 +192,13 @@ class TaskTraining:
             raise ValueError("--resume needs --checkpoint FILE")
         if options.checkpoint is not None and options.grid is not None:
             raise ValueError("--checkpoint is for one training; it does not go with --grid")
+        check_report(options)
         check_targets(
-            [(options.model, "model"), (options.checkpoint, "checkpoint")],
+            [
+                (options.model, "model"),
+                (options.checkpoint, "checkpoint"),
+                (options.report, "report"),
+            ],
             [options.train, options.valid],
         )
         self.task.check(options)
@@ -292,3 +307,5 @@ class TaskTraining:
         peak = "" if memory is None else f"; peak memory {memory:.0f} MB"
         say(f"seconds: {parts}{peak}")
         say(f"{options.model}: {summary['model_bytes'] / 1e6:.2f} MB")
+        if "report" in summary:
+            say(f"{summary['report']}: a page about it")

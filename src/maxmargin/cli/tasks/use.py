@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.cli.console import naming, say
 from maxmargin.cli.label_output import label_figures, print_labels
+from maxmargin.cli.tasks.encodings import in_utf8, remembered_encoding, written_as
 from maxmargin.cli.tasks.registry import task_named
 
 if TYPE_CHECKING:
-    from maxmargin.cli.tasks.base import Examples
+    from maxmargin.cli.tasks.base import Examples, Task
     from maxmargin.models.structured import StructuredKind
 
 __all__ = ["evaluate_file", "predict_file"]
@@ -24,7 +25,6 @@ CHAIN_ONLY = {
     "format": None,
     "function": None,
     "comments": None,
-    "encoding": None,
     "known": None,
 }
 
@@ -42,9 +42,43 @@ def _read(kind: StructuredKind, options: argparse.Namespace, *, truths: bool) ->
     from maxmargin.errors import ModelFormatError
 
     try:
-        return task_named(kind.task).read(options.file, kind.reading(options.model), truths=truths)
+        reading = dict(kind.reading(options.model))
+        if options.encoding is None:
+            options.encoding = remembered_encoding(reading)
+        reading.pop("encoding", None)
+        file = in_utf8(options.file, options.encoding)
+        return task_named(kind.task).read(file, reading, truths=truths)
     except ModelFormatError as error:
         raise ModelFormatError(f"{options.model}: {error}") from None
+
+
+class _Times(NamedTuple):
+    """Seconds that the model, the file and its predictions took."""
+
+    load: float
+    read: float
+    predict: float
+
+    def rate(self, n: int) -> float | None:
+        """Return how many were predicted in a second; None where it took no time."""
+        return n / self.predict if self.predict > 0 else None
+
+
+def _predict(
+    kind: StructuredKind, options: argparse.Namespace, *, truths: bool
+) -> tuple[Task, Any, Examples, Any, _Times]:
+    """Return the task, the model, the examples of a file and what is predicted for them."""
+    _refuse_chain_options(options, kind.task)
+    task = task_named(kind.task)  # before the model is read: it may have no files of examples
+    begin = time.perf_counter()
+    estimator: Any = kind.load(options.model)
+    estimator.n_jobs = options.threads
+    loaded = time.perf_counter()
+    examples = _read(kind, options, truths=truths)
+    known = time.perf_counter()
+    predicted = estimator.predict(examples.X)
+    times = _Times(loaded - begin, known - loaded, time.perf_counter() - known)
+    return task, estimator, examples, predicted, times
 
 
 def predict_file(kind: StructuredKind, options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
@@ -66,26 +100,23 @@ def predict_file(kind: StructuredKind, options: argparse.Namespace) -> tuple[int
     """
     from maxmargin.io.text import open_for_writing
 
-    _refuse_chain_options(options, kind.task)
-    task = task_named(kind.task)
     begin = time.perf_counter()
-    estimator = kind.load(options.model)
-    estimator.n_jobs = options.threads
-    loaded = time.perf_counter()
-    examples = _read(kind, options, truths=False)
-    known = time.perf_counter()
-    predicted = estimator.predict(examples.X)
-    seconds = time.perf_counter() - known
+    task, _, examples, predicted, times = _predict(kind, options, truths=False)
     with naming(options.output), open_for_writing(options.output) as out:
-        task.write(out, examples, predicted)
+        written_as(
+            options.encoding,
+            out,
+            lambda file: task.write(file, examples, predicted),
+            options.model,
+        )
     return 0, {
         "task": task.name,
         f"n_{task.items}": len(examples),
-        "seconds_load": loaded - begin,
-        "seconds_read": known - loaded,
-        "seconds_predict": seconds,
+        "seconds_load": times.load,
+        "seconds_read": times.read,
+        "seconds_predict": times.predict,
         "seconds": time.perf_counter() - begin,
-        f"{task.items}_per_second": len(examples) / seconds if seconds > 0 else None,
+        f"{task.items}_per_second": times.rate(len(examples)),
     }
 
 
@@ -106,18 +137,9 @@ def evaluate_file(kind: StructuredKind, options: argparse.Namespace) -> tuple[in
     dict
         The scores, and how fast.
     """
-    _refuse_chain_options(options, kind.task)
-    task = task_named(kind.task)
-    begin = time.perf_counter()
-    estimator = kind.load(options.model)
-    estimator.n_jobs = options.threads
-    loaded = time.perf_counter()
-    examples = _read(kind, options, truths=True)
-    known = time.perf_counter()
-    predicted = estimator.predict(examples.X)
-    seconds = time.perf_counter() - known
+    task, estimator, examples, predicted, times = _predict(kind, options, truths=True)
     figures = task.score_model(examples, predicted, estimator)
-    rate = len(examples) / seconds if seconds > 0 else None
+    rate = times.rate(len(examples))
     report = task.report(examples, predicted)
     if report is None and options.confusion:
         raise ValueError(
@@ -135,8 +157,8 @@ def evaluate_file(kind: StructuredKind, options: argparse.Namespace) -> tuple[in
         **({} if report is None else label_figures(report, [], options)),
         "task": task.name,
         f"n_{task.items}": len(examples),
-        "seconds_load": loaded - begin,
-        "seconds_read": known - loaded,
-        "seconds": seconds,
+        "seconds_load": times.load,
+        "seconds_read": times.read,
+        "seconds": times.predict,
         f"{task.items}_per_second": rate,
     }

@@ -18,6 +18,7 @@ features, e dense ones, L labels and g pair features (of two neighbouring labels
                    and name_lengths of the pair features, if there are any
 ``mask_...``       which labels may follow each other, begin and end
 ``loss_costs``     [L][L] what errors cost, if the loss of training was such a matrix
+``embedding_...``  word vectors, the words and their lengths (see `embeddings`)
 ``support_...``    support tokens in the place of weights, if there is a kernel (see `kernels`)
 =================  ====================================================================
 

@@ -10,6 +10,7 @@ from maxmargin.features.encode import FeatureEncoder
 from maxmargin.features.function_encoder import FunctionEncoder
 from maxmargin.features.template import Template
 from maxmargin.features.template_encoder import TemplateEncoder
+from maxmargin.io.tagger_file.embeddings import describe_embeddings, read_stored_embeddings
 from maxmargin.io.tagger_file.names import read_fingerprints, read_name_table, read_names
 from maxmargin.io.tagger_file.sizes import bounded_integer
 from maxmargin.printable import quoted
@@ -48,6 +49,8 @@ def describe_encoder(encoder: FeatureEncoder | TemplateEncoder) -> dict[str, Any
     }
     if isinstance(encoder, TemplateEncoder):
         described["template"] = {"text": encoder.template.text, "source": encoder.template.source}
+        if encoder.embeddings is not None:
+            described["embeddings"] = describe_embeddings(encoder.embeddings)
     if isinstance(encoder, TemplateEncoder | FunctionEncoder):
         described["n_columns"] = encoder.n_columns
         described["label_column"] = encoder.label_column
@@ -145,8 +148,13 @@ def _template_encoder(
     n_columns, label_column = _columns(described)
     if n_columns == 0 or template.n_columns_needed > n_columns:
         raise ValueError("the template needs more columns than there were")
-    if sizes.n_dense:
-        raise ValueError("templates give no dense features")
+    embeddings = None
+    if "embeddings" in described:
+        embeddings = read_stored_embeddings(container, described["embeddings"])
+    if sizes.n_dense != (0 if embeddings is None else embeddings.n_features):
+        raise ValueError("the dense features of a template are those of its embeddings")
+    if embeddings is not None and embeddings.column >= n_columns:
+        raise ValueError("the embeddings need more columns than there were")
     arrays, path = container.arrays, container.path
     listed = sizes.hash_bits is None
     pairs = sizes.n_pair > 0 and listed
@@ -160,6 +168,7 @@ def _template_encoder(
         pair_fingerprints=read_fingerprints(arrays, "pair_", sizes.n_pair) if pairs else None,
         pair_names=_names_when_asked(path, arrays, "pair_", sizes.n_pair),
         min_count=min_count,
+        embeddings=embeddings,
     )
     if bool(encoder.bigrams.program) < bool(sizes.n_pair):
         raise ValueError("the template has no lines for features of two labels")

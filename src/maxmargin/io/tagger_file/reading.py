@@ -12,6 +12,7 @@ from maxmargin.io.meta_checks import check_meta
 from maxmargin.io.objective import LOSS_COSTS, restore_objective
 from maxmargin.io.tagger_file.confidence import check_confidence
 from maxmargin.io.tagger_file.constraints import restore_constraints
+from maxmargin.io.tagger_file.embeddings import EmbeddingsNeededError
 from maxmargin.io.tagger_file.encoders import FunctionNeededError, read_encoder
 from maxmargin.io.tagger_file.kernels import read_kernel_weights
 from maxmargin.io.tagger_file.model import KIND, LABEL_TYPES, MASKS, TaggerModel
@@ -60,7 +61,7 @@ def load_tagger(
         If it cannot be read.
     """
     container = read_container(path, KIND, mmap=mmap)
-    with naming_file(container.path, (FunctionNeededError,)):
+    with naming_file(container.path, (FunctionNeededError, EmbeddingsNeededError)):
         return _restored(container, function)
 
 

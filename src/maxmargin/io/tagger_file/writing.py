@@ -10,6 +10,7 @@ from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.container import write_container
 from maxmargin.io.objective import describe_objective
 from maxmargin.io.tagger_file.constraints import describe_constraints
+from maxmargin.io.tagger_file.embeddings import embedding_arrays
 from maxmargin.io.tagger_file.encoders import describe_encoder
 from maxmargin.io.tagger_file.kernels import check_stored_kernel, kernel_arrays
 from maxmargin.io.tagger_file.model import KIND, LABEL_TYPES, MASKS
@@ -69,7 +70,7 @@ def save_tagger(
         stored = _kernel_parts(chain, weights)
     else:
         stored = _weight_parts(chain, weights)
-    arrays = stored.arrays
+    arrays = stored.arrays | embedding_arrays(getattr(chain.encoder, "embeddings", None))
     if chain.mask is not None:
         arrays |= zip(MASKS, chain.mask, strict=True)
     minimised: dict[str, Any] = {}
