@@ -119,7 +119,7 @@ def against_one(table: ColumnTable, task: Task, gap: float, repeats: int) -> dic
 
 
 def simulated(
-    chain: Chain, data: Encoded, task: Task, K: int, gap: float, seconds: float | None
+    chain: Chain, data: Encoded, task: Task, K: int, *, gap: float, seconds: float | None
 ) -> dict[str, Any]:
     """Train K shares one after the other, and count."""
     n = data.batch.n_sequences
@@ -168,11 +168,11 @@ def main() -> None:
         if not options.simulate:
             row = found[name] = against_one(table, task, options.gap, options.repeats)
             print(
-                f"{name}, C = {task.C:g}, gap {options.gap:g}: one process {row['one_seconds']:.2f} s "
-                f"({row['one_passes']} passes), two workers {row['two_seconds']:.2f} s "
-                f"({row['rounds']} rounds, {row['megabytes']:.0f} MB): {row['speedup']:.2f} times as "
-                f"fast. Start-up: cluster {row['cluster_seconds']:.1f} s, reading and encoding "
-                f"{row['data_seconds']:.1f} s"
+                f"{name}, C = {task.C:g}, gap {options.gap:g}: one process "
+                f"{row['one_seconds']:.2f} s ({row['one_passes']} passes), two workers "
+                f"{row['two_seconds']:.2f} s ({row['rounds']} rounds, {row['megabytes']:.0f} MB): "
+                f"{row['speedup']:.2f} times as fast. Start-up: cluster "
+                f"{row['cluster_seconds']:.1f} s, reading and encoding {row['data_seconds']:.1f} s"
             )
             continue
         chain, data = encoded(table, task)
@@ -183,12 +183,12 @@ def main() -> None:
             print(
                 f"\n{name}, gap {gap:g}: one process {seconds:.2f} s, "
                 f"{calls / data.batch.n_sequences:.0f} oracle passes\n\n"
-                "| K | reached | rounds | oracle passes | MB | speed-up without wire | at 10 Gbit/s |"
-                "\n|---|---|---|---|---|---|---|"
+                "| K | reached | rounds | oracle passes | MB | speed-up without wire | "
+                "at 10 Gbit/s |\n|---|---|---|---|---|---|---|"
             )
             rows = found.setdefault(name, {}).setdefault(f"{gap:g}", [])
             for K in map(int, options.shares.split(",")):
-                row = simulated(chain, data, task, K, gap, options.seconds)
+                row = simulated(chain, data, task, K, gap=gap, seconds=options.seconds)
                 row["one_seconds"] = seconds
                 rows.append(row)
                 bare = seconds / row["share_seconds"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import signal
 import threading
 
@@ -21,8 +22,31 @@ pytest.importorskip("distributed", exc_type=ImportError)
 
 db = pytest.importorskip("dask.bag")
 
-WORDS = ["the", "a", "dog", "cat", "bird", "dogs", "cats", "birds", "barks", "sleeps", "sings", "bark", "sleep", "sing", "loudly", "well"]
-TAGS = dict(zip(WORDS, ["D", "D", "N", "N", "N", "N", "N", "N", "V", "V", "V", "V", "V", "V", "R", "R"], strict=True))
+KINDS = {
+    "D": ["the", "a"],
+    "N": ["dog", "cat", "bird", "dogs", "cats", "birds"],
+    "V": ["barks", "sleeps", "sings", "bark", "sleep", "sing"],
+    "R": ["loudly", "well"],
+}
+TAGS = {word: tag for tag, words in KINDS.items() for word in words}
+WORDS = list(TAGS)
+
+#: Seconds after which a test of this file counts as hanging.
+HANGS = 60
+
+
+@pytest.fixture(autouse=True)
+def no_test_hangs():
+    """Turn a hang into a failure."""
+
+    def fail(number, frame):
+        pytest.fail(f"still running after {HANGS} s")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(HANGS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def sentences(n=60, seed=0):
@@ -192,7 +216,6 @@ def points(n=30):
 def test_a_structure_of_ones_own(client):
     from maxmargin import StructuralSVM
 
-    client.run(_importable)
     X, y = points()
     model = DaskStructuralSVM(Points(), client=client, C=1.0, gap=1e-3).fit(bag_of(X, y, 3))
     local = StructuralSVM(Points(), C=1.0, gap=1e-4).fit(X, y)
@@ -203,11 +226,7 @@ def test_a_structure_of_ones_own(client):
         DaskStructuralSVM(Locked(), client=client, C=1.0).fit(bag_of(X, y, 3))
 
 
-def _importable():
-    """Nothing; tests are sent by value."""
-
-
-def kill_one(client, file=None):
+def kill_one(client):
     """Kill a worker process, which its nanny replaces."""
     pids = client.run(os.getpid)
     os.kill(sorted(pids.values())[0], signal.SIGKILL)
@@ -248,7 +267,7 @@ def test_a_scheduler_that_goes_away_leaves_a_checkpoint(tmp_path, monkeypatch):
     X, y = sentences(60, seed=2)
     file = tmp_path / "run.npz"
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     client = distributed.Client(cluster, timeout="3s")
 
@@ -281,13 +300,8 @@ def test_bad_input_is_told(client, monkeypatch):
         DaskSequenceTagger(client="tcp://here").fit(bag_of(X, y))
     with pytest.raises(ValueError, match="all partitions are empty"):
         DaskSequenceTagger(client=client).fit(db.from_sequence([], npartitions=1))
-    some = db.from_delayed(
-        list(bag_of(X, y, 2).to_delayed())
-        + db.from_sequence([1], npartitions=1).filter(lambda x: False).to_delayed().tolist()
-        if False
-        else bag_of(X, y, 2).to_delayed()
-    )
-    gaps = db.concat([some, bag_of(X, y, 1).filter(lambda pair: False)])
+    empty = bag_of(X, y, 1).filter(lambda pair: False)
+    gaps = db.concat([bag_of(X, y, 2), empty, bag_of(X, y, 1)])
     assert DaskSequenceTagger(client=client, C=0.5).fit(gaps).certificate_.gap <= 0.01
     with pytest.raises(TypeError, match="pair"):
         DaskSequenceTagger(client=client).fit(db.from_sequence([1, 2, 3], npartitions=1))
@@ -297,9 +311,21 @@ def test_bad_input_is_told(client, monkeypatch):
         DaskSequenceTagger(client=client, kernel="rbf").fit(bag_of(X, y))
     with pytest.warns(ConvergenceWarning, match="max_rounds = 1"):
         DaskSequenceTagger(client=client, gap=0.0, max_passes=1).fit(bag_of(X, y))
+
+
+@pytest.mark.slow
+def test_workers_with_another_version_or_none_are_named(client, monkeypatch):
+    from maxmargin.distributed import cluster as module
+
+    assert len(check_workers(client)) == 2
     own = importlib.metadata.version("maxmargin")
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: "9.9")
-    with pytest.raises(ClusterError, match=rf"worker tcp://\S+ has maxmargin {own}, and this is 9"):
+    monkeypatch.setattr(module, "own_version", lambda: "9.9")
+    told = rf"worker tcp://\S+ has maxmargin {re.escape(own)}, and this is 9\.9"
+    with pytest.raises(ClusterError, match=told):
+        check_workers(client)
+    monkeypatch.setattr(module, "PACKAGE", "maxmargin-is-not-there")
+    told = r"worker tcp://\S+ has no maxmargin; install maxmargin 9\.9 there"
+    with pytest.raises(ClusterError, match=told):
         check_workers(client)
 
 

@@ -43,7 +43,7 @@ def flat(seed=0, n=N):
     return problem
 
 
-def group_of(problem, n, K, C=0.5, regularizer=None, solver=None):
+def group_of(problem, n, K, *, C=0.5, regularizer=None, solver=None):
     regularizer, solver = regularizer or L2(), solver or SDM()
 
     def make(k):
@@ -63,7 +63,11 @@ REGULARIZERS = {
     "l2": L2(),
     "net": ElasticNet(l1_ratio=0.3),
     "each": Named(
-        Link(scale=np.linspace(0.5, 2, 12), offset=np.linspace(-0.1, 0.1, 12), least=np.full(12, -1.0))
+        Link(
+            scale=np.linspace(0.5, 2, 12),
+            offset=np.linspace(-0.1, 0.1, 12),
+            least=np.full(12, -1.0),
+        )
     ),
 }
 

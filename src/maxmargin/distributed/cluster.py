@@ -32,6 +32,8 @@ __all__ = [
     "require_dask",
 ]
 
+#: What all workers must have.
+PACKAGE = "maxmargin"
 #: Seconds without a scheduler, or without any worker, after which it counts as gone.
 PATIENCE = 20.0
 #: Seconds between two looks at which workers there are.
@@ -93,6 +95,11 @@ def workers_of(client: Any) -> dict[str, int]:
     return dict(client.nthreads())
 
 
+def own_version() -> str:
+    """Return the version of maxmargin here."""
+    return importlib.metadata.version(PACKAGE)
+
+
 def check_workers(client: Any, seconds: float = 10.0) -> list[str]:
     """Return the workers, all of which have this version of maxmargin.
 
@@ -106,8 +113,9 @@ def check_workers(client: Any, seconds: float = 10.0) -> list[str]:
         if time.monotonic() > end:
             raise ClusterError(f"the cluster has no workers (waited {seconds:g} s)")
         time.sleep(LOOK)
-    own = importlib.metadata.version("maxmargin")
-    found = client.run(importlib.metadata.version, "maxmargin", on_error="return")
+    own = own_version()
+    # A function of the standard library: a worker without maxmargin could not load one of ours.
+    found = client.run(importlib.metadata.version, PACKAGE, on_error="return")
     for address, version in sorted(found.items()):
         if isinstance(version, importlib.metadata.PackageNotFoundError):
             raise ClusterError(
@@ -157,7 +165,7 @@ def local_client(n_workers: int) -> Iterator[Any]:
             n_workers=n_workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -202,12 +210,15 @@ class DaskShares(ShareGroup):
 
     def _try(self, call: Callable[[], Any]) -> Any:
         """Call something before training: lost shares just begin anew."""
+        lost: set[int] = set()
         for _ in range(5):
             try:
+                if lost:
+                    self.recover(sorted(lost))
+                    lost = set()
                 return call()
             except SharesLostError as error:
-                self._move(error.shares)
-                self._all(self._opening(error.shares))
+                lost |= set(error.shares)
         raise ClusterError("workers were lost again and again while data were read")
 
     def _opening(self, shares: Sequence[int]) -> dict[int, Any]:
@@ -238,6 +249,11 @@ class DaskShares(ShareGroup):
         """Make the shares."""
         self._adopted = common
         self._try(lambda: self.call("adopt", *common))
+
+    def model(self) -> tuple[Any, Any]:
+        """Return the prepared structure and the regulariser, which are the same for all shares."""
+        found: tuple[Any, Any] = self._try(lambda: self.call_one(0, "model"))
+        return found
 
     # ---- calls ----
 
@@ -322,7 +338,8 @@ class DaskShares(ShareGroup):
         except (ClusterError, SharesLostError, KeyboardInterrupt):
             raise
         except Exception as error:
-            # The scheduler learns of a lost worker, and the client of a lost scheduler, in a moment.
+            # The scheduler learns of a lost worker in a moment, as the client does of a lost
+            # scheduler.
             end = time.monotonic() + 5.0
             while time.monotonic() < end:
                 if self.client.status != "running":

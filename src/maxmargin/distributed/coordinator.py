@@ -26,6 +26,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,12 @@ from maxmargin.distributed.joint import JointSums
 from maxmargin.distributed.messages import Exact, Found, Placed, Report, SparseVector, Task
 from maxmargin.distributed.records import Outcome, RoundRecord
 from maxmargin.distributed.saving import Saved, load_run, save_run
-from maxmargin.errors import CheckpointWarning, ConvergenceWarning, NotCompatibleError
+from maxmargin.errors import (
+    CheckpointWarning,
+    ClusterError,
+    ConvergenceWarning,
+    NotCompatibleError,
+)
 from maxmargin.io.atomic import check_target
 from maxmargin.regularizers import Regularizer
 from maxmargin.solvers.certificate import Certificate, relative_gap
@@ -88,8 +94,8 @@ class Coordinator:
     MOMENTUM = 0.9
     #: Its σ is at least this share of K, which it comes to in steps of this factor.
     BOLDEST, BOLDER = 0.7, 0.95
-    #: One round in so many, at least, looks at the joint w: what exact passes see of the gap depends
-    #: on where the momentum has them begin.
+    #: One round in so many, at least, looks at the joint w: what exact passes see of the gap
+    #: depends on where the momentum has them begin.
     LOOK_EVERY = 5
     #: Shares that are lost are made anew so many times in a row, at most.
     MAX_FAULTS = 20
@@ -131,7 +137,7 @@ class Coordinator:
         if checkpoint is not None:
             check_target(checkpoint)
 
-        found: list[Found] = group.call("found")
+        found = self._first_found()
         self._check_alike(found)
         self.n_each = [one.n_examples for one in found]
         self.n_examples = sum(self.n_each)
@@ -156,6 +162,19 @@ class Coordinator:
         self.placed: list[Placed] | None = None
         if resume and checkpoint is not None:
             self._resume()
+
+    def _first_found(self) -> list[Found]:
+        """Return what the shares tell of themselves; no multipliers can be lost yet."""
+        lost: set[int] = set()
+        for _ in range(self.MAX_FAULTS):
+            try:
+                if lost:
+                    self.group.recover(sorted(lost))
+                    lost = set()
+                return self.group.call("found")
+            except SharesLostError as error:
+                lost |= set(error.shares)
+        raise ClusterError(f"shares of the data were lost {self.MAX_FAULTS} times in a row")
 
     def _check_alike(self, found: list[Found]) -> None:
         sizes = {(one.n_weights, one.n_sums, one.dtype) for one in found}
@@ -222,7 +241,7 @@ class Coordinator:
                 if left <= 0 and self.history:
                     return f"time_limit = {self.time_limit:g} s"
             begin, before = time.perf_counter(), self.seconds
-            record = self._with_faults(lambda: self._round(left, begin))
+            record = self._with_faults(partial(self._round, left, begin))
             self.faults_in_a_row = 0
             if record.gap <= self.gap:
                 return ""
@@ -404,7 +423,9 @@ class Coordinator:
                 self.recovered += len(error.shares)
                 self.faults_in_a_row += 1
                 if self.faults_in_a_row > self.MAX_FAULTS:
-                    raise
+                    raise ClusterError(
+                        f"shares of the data were lost {self.MAX_FAULTS} times in a row"
+                    ) from error
                 if self.verbose:
                     print(f"maxmargin: lost shares {sorted(lost)}; going on", file=sys.stderr)
 
@@ -456,7 +477,7 @@ class Coordinator:
         if saved is None:
             return
         self.reported = list(saved.states)
-        self.group.call("restore", each=saved.states)
+        self._with_faults(partial(self.group.call, "restore", each=saved.states))
         self.seconds, self.oracle_calls = saved.seconds, saved.oracle_calls
         self.bytes_sent = saved.bytes_sent
         self.history = [RoundRecord(**record) for record in saved.history]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from maxmargin.distributed.held import Reading
@@ -100,7 +101,7 @@ def _files(data: Any) -> list[str] | None:
         return None
     if not all(isinstance(path, str | os.PathLike) for path in data):
         return None
-    return [os.path.abspath(os.fspath(path)) for path in data]
+    return [str(Path(path).absolute()) for path in data]
 
 
 def _partitions(data: Any, sequence: str | None, label: str | None, rows: bool) -> list[Any]:

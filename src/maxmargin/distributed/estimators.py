@@ -23,7 +23,8 @@ from maxmargin.distributed.data import Cut, cut_data
 from maxmargin.distributed.features import finish
 from maxmargin.distributed.held import HeldExamples, HeldSequences, prepare_structure
 from maxmargin.errors import ClusterError, NotCompatibleError
-from maxmargin.estimators.structural import StructuralSVM, sum_weight
+from maxmargin.estimators.structural import sum_weight
+from maxmargin.estimators.structural_svm import StructuralSVM
 from maxmargin.estimators.tagger import SequenceTagger
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.driver import require_learned
@@ -142,7 +143,9 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
             **reading,
         )
         seeds = [[_seed(local.random_state), k] for k in range(len(cuts))]
-        given = [(sent, cut.reading, seed, *cut.parts) for cut, seed in zip(cuts, seeds, strict=True)]
+        given = [
+            (sent, cut.reading, seed, *cut.parts) for cut, seed in zip(cuts, seeds, strict=True)
+        ]
         shares = DaskShares(client, self._held_class(), given, workers)
         try:
             self._train(shares, solver, cuts)
@@ -165,7 +168,7 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
         local = self._local
         known, n_examples = self._known(shares, cuts)
         shares.adopt(known, n_examples)
-        structure, regularizer = shares.call_one(0, "model")
+        structure, regularizer = shares.model()
         coordinator = Coordinator(
             shares,
             solver if isinstance(solver, SDM) else SDM(),

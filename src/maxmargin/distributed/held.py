@@ -39,7 +39,15 @@ class ShareMissingError(Exception):
     """The worker does not have this share: it is another process than the one that did."""
 
 
-_HELD: dict[str, Any] = {}
+@dataclass(frozen=True)
+class _Kept:
+    """What is held under a name, and the lock of whoever calls it."""
+
+    held: Any
+    lock: Any = field(default_factory=threading.Lock)
+
+
+_HELD: dict[str, _Kept] = {}
 _LOCK = threading.Lock()
 
 
@@ -47,17 +55,21 @@ def hold(name: str, make: Callable[..., Any], *args: Any) -> Any:
     """Make something that holds a share, and keep it under a name; return what it has to tell."""
     held = make(*args)
     with _LOCK:
-        _HELD[name] = held
+        _HELD[name] = _Kept(held)
     return held.told()
 
 
 def call(name: str, method: str, *args: Any) -> Any:
     """Call a method of what is held, or of its share."""
-    held = _HELD.get(name)
-    if held is None:
+    kept = _HELD.get(name)
+    if kept is None:
         raise ShareMissingError(name)
+    held = kept.held
     own = getattr(held, method, None)
-    return (getattr(held.share, method) if own is None else own)(*args)
+    # A task that was cancelled while it ran goes on to its end; on a worker with several threads
+    # the next call must not begin before that.
+    with kept.lock:
+        return (getattr(held.share, method) if own is None else own)(*args)
 
 
 def drop(prefix: str) -> int:

@@ -3,8 +3,8 @@
 Shares send changes of u in 4 bytes. The coordinator adds them up in 8, and tells all shares by how
 much the u that they have is to move, in 4 bytes again: what rounding takes away of one message is
 in the next one, because a message is the difference between the exact sum and the u that the shares
-have. (What rounding takes away of a share's own message is made good by `Coordinator.certify`,
-which has every share rebuild its sums from its multipliers.)
+have. (What rounding takes away of a share's own message is made good by the certificate, for which
+the coordinator has every share rebuild its sums from its multipliers.)
 """
 
 from __future__ import annotations

@@ -70,7 +70,9 @@ def save_run(path: Any, identity: Mapping[str, Any], n_each: Sequence[int], save
         parts = [np.asarray(state[name]) for state in saved.states]
         if name == "example":
             firsts = np.cumsum([0, *n_each[:-1]])
-            parts = [part.astype(np.int64) + first for part, first in zip(parts, firsts, strict=True)]
+            parts = [
+                part.astype(np.int64) + first for part, first in zip(parts, firsts, strict=True)
+            ]
         arrays[name] = np.concatenate(parts)
     about = {
         "format": FORMAT,

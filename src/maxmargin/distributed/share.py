@@ -172,8 +172,9 @@ class Share:
         while made < task.passes and not interrupted:
             result = self._improve(task, begin, made, smooth=False)
             made += 1
-            pays = result.gain * (work + result.work) > SDM.PAYS * (gain + result.gain) * result.work
-            work, gain = work + result.work, gain + result.gain
+            spent = result.work
+            work, gain = work + spent, gain + result.gain
+            pays = result.gain * work > SDM.PAYS * gain * spent
             interrupted = result.interrupted
             if not pays:
                 break
