@@ -287,8 +287,7 @@ class DaskShares(ShareGroup):
 
     def _all(self, futures: dict[int, Any]) -> list[Any]:
         """Wait for tasks of shares, and see which of them are lost."""
-        from distributed import wait
-
+        wait: Any = require_dask().wait
         shares = list(futures)
         waiting, since = set(shares), time.monotonic()
         while waiting:

@@ -393,9 +393,9 @@ class Coordinator:
         self.momentum, self.boldness = 0.0, 1.0
         missed = None
         first = 0
-        for n, one in zip(self.n_each, self.placed, strict=True):
-            if one.missed is not None and missed is None:
-                missed = first + one.missed
+        for n, placed in zip(self.n_each, self.placed, strict=True):
+            if placed.missed is not None and missed is None:
+                missed = first + placed.missed
             first += n
         if missed is None and dual > primal + 1e-6 * abs(primal) + 1e-12:
             missed = Certificate.UNKNOWN

@@ -6,6 +6,7 @@ examples have one order, whatever the number of shares; a checkpoint counts them
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
 from collections.abc import Sequence
@@ -76,7 +77,7 @@ def cut_data(
         ]
     if reading:
         raise TypeError(f"{sorted(reading)[0]} is about files; the data are partitions")
-    delayed = _partitions(data, sequence, label, rows)
+    delayed = _partitions(data, client, sequence, label, rows)
     futures = client.compute(delayed)
     sizes = client.gather(client.map(len, futures, pure=False))
     futures = [future for future, n in zip(futures, sizes, strict=True) if n > 0]
@@ -104,10 +105,11 @@ def _files(data: Any) -> list[str] | None:
     return [str(Path(path).absolute()) for path in data]
 
 
-def _partitions(data: Any, sequence: str | None, label: str | None, rows: bool) -> list[Any]:
+def _partitions(
+    data: Any, client: Any, sequence: str | None, label: str | None, rows: bool
+) -> list[Any]:
     """Return delayed lists of pairs."""
-    import dask
-
+    delayed: Any = importlib.import_module("dask").delayed
     if hasattr(data, "to_delayed") and hasattr(data, "columns"):
         if sequence is None or label is None:
             raise ValueError(
@@ -121,7 +123,7 @@ def _partitions(data: Any, sequence: str | None, label: str | None, rows: bool) 
                     f"{', '.join(quoted(str(c)) for c in data.columns)}"
                 )
         frames = data.to_delayed()
-        ends = dask.compute(*[dask.delayed(_ends)(frame, sequence) for frame in frames])
+        ends = client.gather(client.compute([delayed(_ends)(frame, sequence) for frame in frames]))
         known = [(k, end) for k, end in enumerate(ends) if end is not None]
         for (j, (_, last)), (k, (first, _)) in itertools.pairwise(known):
             if last == first:
@@ -129,10 +131,10 @@ def _partitions(data: Any, sequence: str | None, label: str | None, rows: bool) 
                     f"sequence {quoted(str(last))} is in partitions {j} and {k}; all tokens of a "
                     "sequence must be in one partition"
                 )
-        pairs = dask.delayed(token_pairs)
+        pairs = delayed(token_pairs)
         return [pairs(frame, sequence, label, rows) for frame in frames]
     if hasattr(data, "to_delayed"):
-        return [dask.delayed(list)(part) for part in data.to_delayed()]
+        return [delayed(list)(part) for part in data.to_delayed()]
     raise TypeError(
         f"data are of type {type(data).__name__}; expected a dask bag of pairs (x, y), a dask "
         "DataFrame of tokens, or a list of files"

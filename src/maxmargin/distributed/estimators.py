@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from maxmargin.checks import check_whole
 from maxmargin.distributed.cluster import (
     DaskShares,
     check_sendable,
@@ -33,8 +34,8 @@ from maxmargin.structures.chain import Chain
 
 __all__ = ["DaskSequenceTagger", "DaskStructuralSVM"]
 
-#: Parameters of the local estimator that a distributed training does not have.
-ELSEWHERE = {"warm_start": False}
+#: Parameters that the local estimator does not have.
+OWN = ("client", "aggregation", "checkpoint_seconds", "n_shares")
 
 
 class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
@@ -44,7 +45,7 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
     """
 
     local: ClassVar[type[Any]]
-    held: ClassVar[type[Any]]
+    _held: ClassVar[type[Any]]
     model_: Any
 
     def __init__(
@@ -66,13 +67,14 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return all parameters: those of the cluster, and those of the local estimator."""
-        own = ("client", "aggregation", "checkpoint_seconds", "n_shares")
-        return {name: getattr(self, name) for name in own} | self._local.get_params(deep=False)
+        params: dict[str, Any] = {name: getattr(self, name) for name in OWN}
+        params.update(self._local.get_params(deep=False))
+        return params
 
     def set_params(self, **params: Any) -> Any:
         """Set some of them."""
         for name, value in params.items():
-            if name in ("client", "aggregation", "checkpoint_seconds", "n_shares"):
+            if name in OWN:
                 setattr(self, name, value)
             else:
                 self._local.set_params(**{name: value})
@@ -81,13 +83,10 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_clone__(self) -> Any:
         return type(self)(**self.get_params())
 
-    def __repr__(self) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({self._local!r})"
 
     # ---- training ----
-
-    def _held_class(self) -> type[Any]:
-        return self.held
 
     def fit(
         self,
@@ -132,7 +131,9 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
         workers = check_workers(client)
         sent = self._sent(local)
         check_sendable(f"the {self.local.__name__}", sent)
-        n_shares = len(workers) if self.n_shares is None else self.n_shares
+        n_shares = len(workers)
+        if self.n_shares is not None:
+            n_shares = check_whole("n_shares", self.n_shares, 1)
         cuts = cut_data(
             data,
             n_shares,
@@ -146,7 +147,7 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
         given = [
             (sent, cut.reading, seed, *cut.parts) for cut, seed in zip(cuts, seeds, strict=True)
         ]
-        shares = DaskShares(client, self._held_class(), given, workers)
+        shares = DaskShares(client, self._held, given, workers)
         try:
             self._train(shares, solver, cuts)
         finally:
@@ -218,7 +219,7 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
         # Only for what is not found here: methods and attributes of the model.
-        if name.startswith("_") or name in ("client", "local", "held", "model_"):
+        if name.startswith("_") or name in ("client", "local", "model_"):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         if "model_" not in self.__dict__:
             if name.endswith("_") or not hasattr(self.local, name):
@@ -265,7 +266,7 @@ class DaskSequenceTagger(_DaskEstimator):
     """
 
     local = SequenceTagger
-    held = HeldSequences
+    _held = HeldSequences
 
     def _known(self, shares: DaskShares, cuts: list[Cut]) -> tuple[Any, int]:
         local = self._local
@@ -301,7 +302,7 @@ class DaskStructuralSVM(_DaskEstimator):
     """
 
     local = StructuralSVM
-    held = HeldExamples
+    _held = HeldExamples
 
     def _known(self, shares: DaskShares, cuts: list[Cut]) -> tuple[Any, int]:
         structure = self._local._new_structure()

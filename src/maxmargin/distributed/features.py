@@ -184,7 +184,7 @@ class RenumberedSequences(EncodedSequences):
         self.codes = table[np.asarray(corpus.codes)]
         self.batch = self._renumbered(corpus.batch, own)
 
-    def _renumbered(self, batch: EncodedBatch, own: Any) -> EncodedBatch:
+    def _renumbered(self, batch: Any, own: Any) -> Any:
         encoder = self._encoder
         if not _listed(encoder):
             return dataclasses.replace(batch, n_sparse=encoder.n_sparse)

@@ -43,7 +43,7 @@ class RoundRecord(PassRecord):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a distributed training gives back; as `SolveResult`, without an engine.
+    """What a distributed training gives back; as ``SolveResult``, without an engine.
 
     Attributes
     ----------

@@ -24,12 +24,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._native import PassOptions, PassResult, Problem
+from maxmargin._native import Engine, PassOptions, PassResult, Problem
 from maxmargin.distributed.messages import (
     EMPTY,
     Exact,
@@ -120,7 +120,7 @@ class Share:
         self.problem, self.C = problem, C
         self.solver = check_sharable(problem, solver, regularizer)
         single = single and problem.offers_single
-        self.engine: Any = self.solver.start(problem, C, regularizer, single)
+        self.engine = cast("Engine", self.solver.start(problem, C, regularizer, single))
         self.joint: NDArray[Any] = self.engine.sums()
         self.context = Context(
             n_examples=problem.n_examples, rng=np.random.default_rng(seed), threads=threads
