@@ -62,8 +62,8 @@ def run(*arguments: str) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with brown_pos/")
-    parser.add_argument("--copies", type=int, default=10)
-    parser.add_argument("--budgets", default="100M,200M,400M")
+    parser.add_argument("--copies", type=int, default=16)
+    parser.add_argument("--budgets", default="125M,250M,500M")
     parser.add_argument("--passes", type=int, default=4)
     parser.add_argument("--quick", action="store_true", help="one copy, one budget")
     options = parser.parse_args()

@@ -124,10 +124,11 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
       "weights"_a, "threads"_a = 1, "table_bytes"_a = ChainDecoder<T>::kTableBytes, "known"_a = nb::none());
   cls.def(
       "marginals",
-      [](ChainProblem& problem, const Weights& weights, double temperature, bool tokens, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes) {
+      [](ChainProblem& problem, const Weights& weights, double temperature, bool tokens, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes, Known known) {
         require(std::isfinite(temperature) && temperature > 0.0, "the temperature must be positive and finite, got " + std::to_string(temperature));
         const ChainMarginals<T> chain(*problem.chain<T>(), checked_weights(problem.data(), weights),
-                                      allowed_edges(problem.data(), transition, start, end), 1.0 / temperature, table_bytes);
+                                      allowed_edges(problem.data(), transition, start, end), 1.0 / temperature, table_bytes,
+                                      known_labels(problem, known));
         std::vector<double> out(tokens ? std::size_t(problem.data().offsets.back()) * problem.data().n_labels : 0);
         std::vector<double> log_z(problem.n_examples());
         {
@@ -141,7 +142,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         return nb::make_tuple(to_numpy(std::move(log_z)), to_numpy(std::move(out)));
       },
       "weights"_a, "temperature"_a, "tokens"_a = true, "threads"_a = 1, "transition"_a = nb::none(), "start"_a = nb::none(),
-      "end"_a = nb::none(), "table_bytes"_a = ChainDecoder<T>::kTableBytes);
+      "end"_a = nb::none(), "table_bytes"_a = ChainDecoder<T>::kTableBytes, "known"_a = nb::none());
   cls.def(
       "kbest",
       [](ChainProblem& problem, const Weights& weights, std::size_t k, int threads, Mask transition, Mask start, Mask end, std::size_t table_bytes, Known known) {

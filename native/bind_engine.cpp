@@ -622,19 +622,20 @@ void bind_engine(nb::module_& m) {
       .def("__init__",
            [](PassOptions* self, double tau, double tau_inner, double tau_relative, int max_smo,
               int rounds, double relaxation, bool recombine, double min_violation, bool prune,
-              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average, bool coordinate, std::uint64_t seed, double open, double share, double tolerance) {
+              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average, bool coordinate, std::uint64_t seed, double open, double share, double tolerance, int replay, std::size_t seen) {
              require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0 && min_violation >= 0, "tolerances must not be negative");
              require(mu >= 0 && std::isfinite(mu), "mu must not be negative");
              require(relaxation > 0 && relaxation < 2, "relaxation must be between 0 and 2");
              require(share >= 0 && tolerance >= 0 && std::isfinite(open) && std::isfinite(share), "open and share must be finite, share and tolerance not negative");
+             require(replay >= 0, "replay must not be negative");
              require(max_smo >= 1 && rounds >= 1, "max_smo and rounds must be at least 1");
-             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average, coordinate, seed, open, share, tolerance};
+             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average, coordinate, seed, replay, seen, open, share, tolerance};
            },
            nb::kw_only(), "tau"_a = 0.0, "tau_inner"_a = 0.0, "tau_relative"_a = 0.0,
            "max_smo"_a = 1000, "rounds"_a = 1, "relaxation"_a = 1.0, "recombine"_a = false,
            "min_violation"_a = 0.0, "prune"_a = true, "mu"_a = 0.0, "beta_steps"_a = true,
            "epsilon"_a = -1.0, "frank_wolfe"_a = false, "average"_a = false, "coordinate"_a = false, "seed"_a = 0,
-           "open"_a = 0.0, "share"_a = 0.0, "tolerance"_a = kInfinity);
+           "open"_a = 0.0, "share"_a = 0.0, "tolerance"_a = kInfinity, "replay"_a = 0, "seen"_a = 0);
 
   nb::class_<NewtonOptions>(m, "NewtonOptions")
       .def("__init__",
@@ -645,12 +646,12 @@ void bind_engine(nb::module_& m) {
 
   nb::class_<CoordinateOptions>(m, "CoordinateOptions")
       .def("__init__",
-           [](CoordinateOptions* self, int rounds, double enough, double shrink, std::uint64_t seed) {
+           [](CoordinateOptions* self, int rounds, double enough, double goal, double shrink, std::uint64_t seed) {
              require(rounds >= 1, "rounds must be at least 1");
-             require(enough >= 0 && shrink >= 0, "enough and shrink must not be negative");
-             new (self) CoordinateOptions{rounds, enough, shrink, seed};
+             require(enough >= 0 && goal >= 0 && shrink >= 0, "enough, goal and shrink must not be negative");
+             new (self) CoordinateOptions{rounds, enough, goal, shrink, seed};
            },
-           nb::kw_only(), "rounds"_a = 10, "enough"_a = 0.1, "shrink"_a = kInfinity, "seed"_a = 0);
+           nb::kw_only(), "rounds"_a = 10, "enough"_a = 0.1, "goal"_a = 0.0, "shrink"_a = kInfinity, "seed"_a = 0);
 
   nb::class_<PassResult>(m, "PassResult")
       .def_ro("gap", &PassResult::gap)

@@ -10,6 +10,9 @@
 // factor is zero (a forbidden edge) or at least kLeast, no product of three is below 10^-300. Where one is,
 // which takes differences of scores above 230 temperatures, the sequence is done again in logarithms: slower, and
 // right for all scores.
+//
+// Known labels take all others of their tokens away (their S is -inf): the sums are then over the labellings that
+// have them, and p is conditional on them.
 #pragma once
 
 #include "chain_decode.hpp"
@@ -24,8 +27,8 @@ class ChainMarginals : ChainDecoder<T> {
 
   template <class Weights>
   ChainMarginals(const Chain<T>& chain, const Weights& weights, const AllowedEdges& allowed, double beta,
-                 std::size_t table_bytes = Decoder::kTableBytes)
-      : Decoder(chain, weights, allowed, table_bytes), beta_(beta), L_(chain.n_labels()), Lp_(chain.row_size()),
+                 std::size_t table_bytes = Decoder::kTableBytes, KnownLabels known = {})
+      : Decoder(chain, weights, allowed, table_bytes, known), beta_(beta), L_(chain.n_labels()), Lp_(chain.row_size()),
         Ld_(padded_labels<double>(L_)) {
     if (!chain.has_pairs()) common_ = Edge(*this, edge_.A, true);
     start_.reset(Ld_), end_.reset(Ld_);
@@ -166,9 +169,7 @@ class ChainMarginals : ChainDecoder<T> {
       for (std::size_t row = 1; row <= windows.rows(k); ++row) {
         const std::size_t t = windows.begin(k) + row - 1;
         const double* e = room.factor.data() + row * Ld_;
-        for (std::size_t l = 0; l < L_; ++l) {
-          if (e[l] < kLeast) return false;
-        }
+        if (!all_precise(e, ws.S.data() + row * Lp_)) return false;  // labels that are ruled out are exactly zero
         double* a = room.next.data();
         RowRange range;
         if (t == 0) {

@@ -82,6 +82,8 @@ class Engine {
     const Counted counted(dual_, result);
     if (options.epsilon < 0.0) leave_own();
     structure_.weights_changed(*loop.first.ws);
+    Replay replay(options, blocks.n_examples());
+    if (options.replay > 0) require_all("a replay");
     for (std::size_t at = 0; at < order.size(); ++at) {
       if (loop.stop(result)) break;
       if (at + 16 < order.size()) structure_.prefetch_ends(order[at + 16]);
@@ -106,6 +108,7 @@ class Engine {
       }
       Blocks<T>::drop_idle(blocks[i]);
       ++result.looked;
+      if (options.replay > 0) visit_again(blocks, i, options, replay, result);
       if (options.open + result.gap > options.tolerance + options.share * (dual_ + result.gain + options.open + result.gap)) break;
     }
     if (weights_.lagging()) weights_.refresh_all();
@@ -310,12 +313,11 @@ class Engine {
     leave_own();
     structure_.weights_changed(*loop.first.ws);
     if (!rows_ascent_) rows_ascent_.emplace(*structure_.signed_rows());
-    rows_ascent_->run(blocks_, weights_, order, options, result, [&](PassResult& r) { return loop.stop(r); });
+    rows_ascent_->run(blocks_, weights_, order, options, dual_, result, [&](PassResult& r) { return loop.stop(r); });
     blocks_.recount();
     const double now = counted();
     result.gain = now - dual_;
     dual_ = now;
-    result.gap = approximate_gap(result.hinge, dual_);
     return result;
   }
 
@@ -570,6 +572,41 @@ class Engine {
       result.psi_max = std::max(result.psi_max, structure_.example_weight(i) * (std::max(found.F, top) - low));
     }
     return moved;
+  }
+
+  // Steps on some kept blocks, drawn at random from those of the examples that were looked at, so that w does not
+  // follow the newest example only (the "reprocess" of LASVM; Bordes et al., JMLR 2005). What they gain is a part of
+  // the gaps that were counted when these examples were looked at.
+  struct Replay {
+    Replay(const PassOptions& options, std::size_t n) : random(options.seed), seen(std::min(options.seen, n)) {}
+    RandomBits random;
+    std::size_t seen;  // examples below this one may have been looked at
+    std::vector<std::size_t> drawn;
+  };
+  void visit_again(Blocks<T>& blocks, std::size_t i, const PassOptions& options, Replay& replay, PassResult& result) {
+    replay.seen = std::max(replay.seen, i + 1);
+    replay.drawn.clear();
+    for (int k = 0; k < options.replay; ++k) {
+      const std::size_t j = replay.random.below(replay.seen);
+      if (blocks[j].empty() || structure_.example_weight(j) == 0.0) continue;
+      prefetch_range(blocks[j].data(), blocks[j].size() * sizeof(Part<T>));
+      structure_.prefetch_ends(j);
+      replay.drawn.push_back(j);
+    }
+    PassOptions cached = options;
+    cached.recombine = true;
+    const double before = result.gain;
+    for (std::size_t k = 0; k < replay.drawn.size(); ++k) {
+      if (k + 1 < replay.drawn.size()) {
+        for (const Part<T>& part : blocks[replay.drawn[k + 1]]) prefetch_part(part);
+      }
+      const std::size_t j = replay.drawn[k];
+      catch_up(j);
+      for (Part<T>& part : blocks[j]) {
+        if (part.set.size() > 1) cached_visit(blocks, j, part, cached, result);
+      }
+    }
+    result.gap -= std::min(result.gain - before, std::max(options.open + result.gap, 0.0));
   }
 
   // Does the output found violate its constraint by more than ε beyond the slack of the kept ones?

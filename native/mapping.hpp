@@ -24,8 +24,9 @@ struct Mapping {
   void release(const X* first, std::size_t n) const {
     if (!there() || first == nullptr || n == 0) return;
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    // Linux maps the pages around one that is read, if it has them: up to 16 of 4 KB, aligned.
-    static const std::uintptr_t around = std::max(page, std::uintptr_t{1} << 16);
+    // Linux maps the pages around one that is read, if it has them: 16 of 4 KB, aligned, and where its cache holds
+    // larger pieces (since 6.x) all of a piece, which is 2 MB at most.
+    static const std::uintptr_t around = std::max(page, std::uintptr_t{1} << 21);
     const auto begin_of = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
     const std::uintptr_t low = begin_of(bytes.data()), high = low + bytes.size();
     std::uintptr_t begin = begin_of(first), end = begin + n * sizeof(X);

@@ -25,6 +25,8 @@ struct PassOptions {
   bool average = false;      // add the w of all visits up, that of the t-th with weight t
   bool coordinate = false;   // single and paired steps in random order in the place of SMO (coordinate_step.hpp)
   std::uint64_t seed = 0;    // of their order
+  int replay = 0;            // exact_pass: after each example step on the kept planes of so many others, ...
+  std::size_t seen = 0;      // ... drawn from those below this one and the examples of the pass
   // exact_pass, for Algorithm 2 of the dual-coordinate paper: end behind the example with which the gap exceeds
   // `tolerance` + `share` times the upper bound. With `open`, the gap before the pass, and the block gaps of the
   // visits so far, the gap is open + Σ and the upper bound the dual + open + Σ.

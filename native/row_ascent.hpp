@@ -29,8 +29,9 @@
 namespace mm {
 
 struct CoordinateOptions {
-  int rounds = 10;            // at most, of which the first visits all examples
-  double enough = 0.1;        // the later ones end at this share of the first one's gap
+  int rounds = 10;            // at most so many times as many visits as there are examples; the first round visits all
+  double enough = 0.1;        // the later ones end at this share of the first one's gap ...
+  double goal = 0.0;          // ... or at this share of the dual
   double shrink = kInfinity;  // largest violation of the last pass, by which the first round leaves examples to the later ones
   std::uint64_t seed = 0;     // of the orders of later rounds
 };
@@ -40,10 +41,12 @@ class RowAscent {
  public:
   explicit RowAscent(const SignedRows<T>& rows) : rows_(rows) {}
 
-  // result.gap is that of (36): the hinges as the first round met them. psi_max is of the last round.
+  // result.gap is that of (36), with each block as it was last visited. A block that the last round left out was at
+  // a bound then, with the gradient against it, and has no gap: so the sum is over the last round. `dual` is that
+  // before the pass; psi_max is of the last round.
   template <class Stop>
   void run(Blocks<T>& blocks, Weights<T>& weights, std::span<const std::uint32_t> order, const CoordinateOptions& options,
-           PassResult& result, Stop&& stop) {
+           double dual, PassResult& result, Stop&& stop) {
     gather(blocks);
     const RowData& data = rows_.data();
     const std::vector<double>& norms = rows_.norms();
@@ -52,7 +55,8 @@ class RowAscent {
     RandomBits random(options.seed);
     active_.assign(order.begin(), order.end());
     double threshold = options.shrink, first_gap = 0.0;
-    for (int round = 0; round < options.rounds; ++round) {
+    const std::int64_t most = std::int64_t(options.rounds) * std::int64_t(order.size());
+    for (int round = 0; result.visits < most; ++round) {
       if (round > 0) random.shuffle(std::span(active_));
       double gap = 0.0, hinge = 0.0, worst = 0.0;
       std::size_t kept = 0, entries = 0;
@@ -90,7 +94,9 @@ class RowAscent {
         if (fresh == beta) continue;
         beta_[i] = fresh;
         ++result.smo_steps;
-        rows_.spread(i, C * c * (fresh - beta), [w](std::size_t j, T amount) { w[j] += amount; });  // (30)
+        const double step = C * c * (fresh - beta);
+        dual += C * c * (linear(i, fresh) - linear(i, beta)) - step * (G + 0.5 * step * norms[i]);
+        rows_.spread(i, step, [w](std::size_t j, T amount) { w[j] += amount; });  // (30)
       }
       result.visits += std::int64_t(n);
       result.work += 80.0 * double(n) + 4.0 * double(entries);
@@ -99,17 +105,25 @@ class RowAscent {
         result.hinge = hinge;
         first_gap = gap;
       }
-      if (result.interrupted) break;
+      if (result.interrupted) {
+        result.gap = std::nan("");
+        break;
+      }
       active_.resize(kept);
       result.psi_max = worst;
-      result.cached_gap = C * gap;
+      result.gap = result.cached_gap = C * gap;
       threshold = worst;
-      if (kept == 0 || gap <= options.enough * first_gap) break;
+      if (kept == 0 || gap <= options.enough * first_gap || C * gap <= options.goal * std::abs(dual)) break;
     }
     scatter(blocks);
   }
 
  private:
+  // What the multiplier of an example adds to the dual but for the norm.
+  double linear(std::size_t i, double beta) const {
+    return beta > 0.0 ? beta * rows_.data().above[i] : beta < 0.0 ? -beta * rows_.data().below[i] : 0.0;
+  }
+
   static constexpr Code kCodes[] = {SignedRows<T>::kUp, SignedRows<T>::kDown};
 
   void gather(const Blocks<T>& blocks) {

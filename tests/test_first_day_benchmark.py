@@ -97,6 +97,15 @@ def test_the_table_of_templates(script: Any, data: Path) -> None:
     assert templates.row("x", about).count("|") == 8
 
 
+def test_what_templates_are_chosen_on(script: Any, data: Path) -> None:
+    choice = script("template_choice")
+    (data / "conll2000").rename(data / "brown_pos")
+    part, held = choice.choice_data(data, "brown")
+    assert [table.n_sequences for table, _ in (part, held)] == [10, 2]
+    part, held = choice.choice_data(data, "esp")
+    assert [table.n_sequences for table, _ in (part, held)] == [12, 12]
+
+
 def test_blocks_of_lines_are_templates_of_their_own(script: Any) -> None:
     choice = script("template_choice")
     for name, blocks in choice.BLOCKS.items():

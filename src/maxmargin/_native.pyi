@@ -183,6 +183,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[Any, ...]: ...
     @overload
     def marginals(
@@ -195,6 +196,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[Any, ...]: ...
     @overload
     def marginals(
@@ -207,6 +209,7 @@ class ChainProblem(Problem):
         start: NDArray[numpy.uint8] | None = None,
         end: NDArray[numpy.uint8] | None = None,
         table_bytes: int = 67108864,
+        known: NDArray[numpy.int32] | None = None,
     ) -> tuple[Any, ...]: ...
     @overload
     def kbest(
@@ -514,6 +517,8 @@ class PassOptions:
         open: float = 0.0,
         share: float = 0.0,
         tolerance: float = float("inf"),
+        replay: int = 0,
+        seen: int = 0,
     ) -> None: ...
 
 class NewtonOptions:
@@ -523,7 +528,13 @@ class NewtonOptions:
 
 class CoordinateOptions:
     def __init__(
-        self, *, rounds: int = 10, enough: float = 0.1, shrink: float = float("inf"), seed: int = 0
+        self,
+        *,
+        rounds: int = 10,
+        enough: float = 0.1,
+        goal: float = 0.0,
+        shrink: float = float("inf"),
+        seed: int = 0,
     ) -> None: ...
 
 class PassResult:

@@ -18,7 +18,7 @@ def test_from_a_file_to_predictions(capsys, tmp_path, kernel, make):
     options = ("--kernel", kernel, "-C", "1", "--valid", test)
     found = summary(capsys, "train", data, "-m", model, *options)
     assert found["kernel"] == kernel
-    assert found["gap"] <= 0.01
+    assert (found["gap"] <= 0.01) == (found["best_pass"] is None)  # or of the best pass
     assert 0 < found["n_support"] <= found["n_tokens"]
     scores = summary(capsys, "eval", "-m", model, test)
     assert scores["f1"] == found["valid"]["f1"] > 0.6

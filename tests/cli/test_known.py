@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from cli_files import conllu, crfsuite, refused, run, sentences, text, write
@@ -147,3 +149,59 @@ def test_lines_of_bad_conllu_are_counted_over_pieces(capsys, folder, tmp_path, m
     path = write(tmp_path / "x.conllu", UTEXT.replace("# a comment at the end\n", "x\ty\n"))
     assert main(["tag", "-m", str(folder / "u.mm"), str(path)]) == 2
     assert "x.conllu: line 7: found 2 columns" in capsys.readouterr().err
+
+
+def test_probabilities_are_conditional_on_what_is_known(capsys, folder, tmp_path):
+    """Of all labellings with the known labels the probabilities add up to 1."""
+    rows = [("the", "DT", "_"), ("book", "NN", "B-VP"), ("run", "VB", "_")]
+    path = write(tmp_path / "x.tsv", text([rows]))
+    # Labels of which some are wrong, so that the model is not sure of everything.
+    odd = [[(w, p, "O" if k % 3 == 1 else c) for k, (w, p, c) in enumerate(r)] for r in TRAIN]
+    odd = [r for r in odd if not any(b[2][0] == "I" and a[2] == "O" for a, b in pairwise(r))]
+    dev = write(tmp_path / "dev.tsv", text(odd))
+    run(capsys, "calibrate", "-m", folder / "m.mm", dev, "-o", tmp_path / "c.mm")
+    given = ["tag", "-m", tmp_path / "c.mm", path, "--marginals"]
+    free = [line.split("\t") for line in run(capsys, *given).splitlines() if line]
+    held = [line.split("\t") for line in run(capsys, *given, "--known", "2").splitlines() if line]
+    assert held[1][-2:] == ["B-VP", "1.0000"]
+    assert [line[-1] for line in held] != [line[-1] for line in free]
+    several = run(capsys, *given, "--known", "2", "--nbest", "1000").split("\n\n")
+    shares, mass = [], {}
+    for part in several:
+        head, *lines = part.strip().split("\n")
+        if not lines:
+            continue
+        shares.append(float(head.split()[3]))
+        assert lines[1].endswith("\tB-VP")
+        for t, line in enumerate(lines):
+            label = line.rpartition("\t")[2]
+            mass[t, label] = mass.get((t, label), 0) + shares[-1]
+    assert sum(shares) == pytest.approx(1, abs=1e-4)
+    for t, line in enumerate(held):
+        assert float(line[-1]) == pytest.approx(mass[t, line[-2]], abs=2e-4)
+    none = write(tmp_path / "none.tsv", text([[(w, p, "_") for w, p, _ in rows]]))
+    given[3] = none
+    assert run(capsys, *given) == run(capsys, *given, "--known", "2")
+    bad = write(tmp_path / "bad.tsv", text([[("the", "DT", "O"), ("dog", "NN", "I-NP")]]))
+    message = refused(capsys, "tag", "-m", tmp_path / "c.mm", bad, "--marginals", "--known", "2")
+    assert "bad.tsv: line 2" in message
+
+
+def test_conllu_with_probabilities(capsys, folder, tmp_path):
+    """The probability is a note of MISC, not one more column."""
+    run(
+        capsys,
+        *("calibrate", "-m", folder / "u.mm", folder / "u.data", "-o", tmp_path / "c.mm"),
+    )
+    path = write(tmp_path / "x.conllu", conllu(TEST))
+    given = ["tag", "-m", tmp_path / "c.mm", path, "--marginals"]
+    tokens = [line.split("\t") for line in run(capsys, *given).splitlines() if line[:1].isdigit()]
+    assert {len(cells) for cells in tokens} == {10}
+    assert all(cells[9].startswith("Probability=") for cells in tokens)
+    assert all(0 <= float(cells[9].partition("=")[2]) <= 1 for cells in tokens)
+    out = run(capsys, *given, "--nbest", "2")
+    assert out.count("# probability = ") == out.count("# score = ") == out.count("# nbest = ") > 7
+    known = run(capsys, *given, "--known", "upos")
+    assert all(
+        line.endswith("Probability=1.0000") for line in known.splitlines() if line[:1].isdigit()
+    )

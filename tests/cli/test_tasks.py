@@ -166,6 +166,8 @@ def _flipped(content, at):
     [
         ("classes", ("reading", "format", "xml")),
         ("classes", ("reading", "n_features", -1)),
+        ("classes", ("reading", "encoding", "no-such")),
+        ("trees", ("reading", "encoding", 8)),
         ("taxonomy", ("reading", "format", ["text"])),
         ("taxonomy", ("reading", "separator", 3)),
         ("alignment", ("training", "passes", None)),

@@ -264,3 +264,24 @@ def test_state_and_transition_features(tagger):
         assert weight == tagger.transitions_[place.index(a), place.index(b)] != 0
     with pytest.raises(NotFittedError):
         _ = SequenceTagger().state_features_
+
+
+def test_known_labels_are_certain_and_tell_of_others(tagger):
+    """p(y_t | known) is the share of the labellings with the known labels, added up one by one."""
+    X, Y = TEST[0][:8], TEST[1][:8]
+    known = [[y if t == 0 else None for t, y in enumerate(row)] for row in Y]
+    found = tagger.predict_marginals(X, known=known)
+    for x, y, tokens in zip(X, Y, found, strict=True):
+        ways = [[y[0], *rest] for rest in itertools.product(tagger.classes_, repeat=len(x) - 1)]
+        p = tagger.sequence_proba([x] * len(ways), ways)
+        for t, token in enumerate(tokens):
+            for label, share in token.items():
+                of = sum(q for way, q in zip(ways, p, strict=True) if way[t] == label)
+                assert share == pytest.approx(of / p.sum(), abs=1e-6)
+    tables = tagger.predict_proba([*X, []], known=[*known, []])
+    assert len(tables[-1]) == 0
+    with pytest.raises(ValueError, match="sequence 0, token 0: the known label 'new' is not one"):
+        tagger.predict_proba(X, known=[["new", *row[1:]] for row in known])
+    held = fitted(allowed=lambda a, b: (a, b) != ("B", "B")).calibrate(*DEV)
+    with pytest.raises(ValueError, match="sequence 0, token 1: the known label 'B'"):
+        held.predict_proba([[["k=1"]] * 2], known=[["B", "B"]])

@@ -16,7 +16,6 @@ from maxmargin import (
     Chain,
     DependencyParser,
     MulticlassSVM,
-    NotCompatibleError,
     Parser,
     SequenceTagger,
     StructuralSVM,
@@ -250,9 +249,6 @@ def test_eval_sets_that_are_none():
             SequenceTagger().fit(X, Y, eval_set=bad)
     with pytest.raises(ValueError, match="sequences"):
         SequenceTagger().fit(X, Y, eval_set=(X, Y[:2]))
-    kernel = SequenceTagger(kernel="rbf")
-    with pytest.raises(NotCompatibleError, match="kernel"):
-        kernel.fit(X[:5], Y[:5], eval_set=(X, Y))
 
 
 def test_eval_set_with_labels_that_are_not_known():

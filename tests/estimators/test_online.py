@@ -37,6 +37,7 @@ from maxmargin import (
     TaxonomySVM,
     Tree,
 )
+from maxmargin._native import Engine, PassOptions
 from maxmargin.errors import NotCompatibleError
 from maxmargin.online import OnlineLearner
 from qp_reference import solve
@@ -414,6 +415,54 @@ def test_forgetting_all_is_starting_anew():
 # --- a budget for planes ------------------------------------------------------------------------
 
 
+def after_one_pass(X, y, **options):
+    return SequenceTagger(solver=Online(**options), **EXACT).partial_fit(X, y)
+
+
+def test_a_pass_with_replay_ends_nearer_to_the_optimum():
+    gaps = {0: 0.0, 10: 0.0}
+    for seed in range(5):
+        X, y = sentences(60, seed=seed)
+        for replay in gaps:
+            certificate = after_one_pass(X, y, replay=replay, cached_passes=1).certificate_
+            assert certificate.dual <= certificate.primal + 1e-9
+            gaps[replay] += certificate.gap
+    assert gaps[10] < 0.9 * gaps[0]
+
+
+def test_a_replay_raises_the_dual_and_draws_from_what_was_seen():
+    X, y = sentences(30, seed=3)
+    problem = Chain().prepare_problem(X, y).problem
+    order = np.arange(30, dtype=np.uint32)
+    half = order[:15]
+    engine = Engine(problem, 0.7, single=False)
+    engine.exact_pass(half, PassOptions(prune=False))
+    before = engine.dual()
+    again = engine.exact_pass(half[:1], PassOptions(replay=200, seen=15, seed=1, prune=False))
+    assert engine.dual() == pytest.approx(before + again.gain, abs=1e-9)
+    assert again.gain > 0
+    assert set(np.unique(engine.planes()[0])) <= set(range(15))
+    # Ranges that are too large are cut to the examples that there are.
+    engine.exact_pass(half[:1], PassOptions(replay=200, seen=10**9, seed=1))
+    with pytest.raises(ValueError, match="replay must not be negative"):
+        PassOptions(replay=-1)
+
+
+def test_planes_without_a_multiplier_stay_until_memory_is_short():
+    X, y = sentences(80, seed=4)
+    learner = after_one_pass(X, y)._online
+    n_idle = int((learner.machine.planes()[2] == 0).sum())
+    assert n_idle > 0
+    size = learner.machine.size()["plane_bytes"]
+    dual = learner.machine.dual()
+    tight = Online(max_plane_bytes=size - 1)
+    assert tight.LEFT < 1
+    tight.trim(learner.machine, learner.state, always=True)
+    assert learner.machine.size()["plane_bytes"] < size
+    assert int((learner.machine.planes()[2] == 0).sum()) < n_idle
+    assert learner.machine.dual() <= dual + 1e-9
+
+
 def test_planes_stay_within_their_budget_and_the_dual_a_bound():
     X, y = sentences(300, words=40)
     free = SequenceTagger(C=0.5, random_state=0).partial_fit(X, y)
@@ -576,6 +625,7 @@ def test_regularisers_alike_for_all_weights_grow():
         ({"explore": "all"}, "explore"),
         ({"cached_passes": 0}, "cached_passes"),
         ({"max_plane_bytes": 0}, "max_plane_bytes"),
+        ({"replay": -1}, "replay"),
     ],
 )
 def test_options_out_of_range(values, match):

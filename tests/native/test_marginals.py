@@ -23,7 +23,7 @@ from native_problems import (
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def brute_force(problem, w, offsets, n_labels, temperature, mask):  # noqa: PLR0917
+def brute_force(problem, w, offsets, n_labels, temperature, mask, known=None):  # noqa: PLR0917
     """Return log Z and the marginals by adding up all labellings, by their native scores."""
     log_z, tokens = [], []
     transition = np.reshape(mask.get("transition", np.ones(n_labels**2)), (n_labels, n_labels))
@@ -36,13 +36,16 @@ def brute_force(problem, w, offsets, n_labels, temperature, mask):  # noqa: PLR0
         for i, score in enumerate(problem.score(w, labels)):
             if k < len(paths[i]):
                 scores[i].append(score / temperature)
-    for rows, values in zip(paths, scores, strict=True):
+    if known is None:
+        known = np.full(offsets[-1], -1)
+    for rows, values, held in zip(paths, scores, np.split(known, offsets[1:-1]), strict=True):
         kept = [
             (y, s)
             for y, s in zip(rows, values, strict=True)
             if start[y[0]]
             and end[y[-1]]
             and all(transition[a, b] for a, b in itertools.pairwise(y))
+            and all(k in (-1, a) for k, a in zip(held, y, strict=True))
         ]
         top = max(s for _, s in kept)
         z = sum(np.exp(s - top) for _, s in kept)
@@ -64,9 +67,10 @@ def brute_force(problem, w, offsets, n_labels, temperature, mask):  # noqa: PLR0
     temperature=st.sampled_from([0.001, 0.01, 0.3, 1.0, 7.0]),
     pairs=st.booleans(),
     masked=st.booleans(),
+    share=st.sampled_from([0.0, 0.4, 1.0]),
 )
 def test_the_sum_over_all_labellings(  # noqa: PLR0917
-    kernels, single, seed, lengths, n_labels, temperature, pairs, masked
+    kernels, single, seed, lengths, n_labels, temperature, pairs, masked, share
 ):
     rng = np.random.default_rng(seed)
     case = random_case(
@@ -75,7 +79,12 @@ def test_the_sum_over_all_labellings(  # noqa: PLR0917
     problem = with_pairs(case, rng) if pairs else case.problem()
     w = random_weights(case.n_rows + 3 * n_labels * pairs, n_labels, rng, single=single)
     mask = masks(n_labels, rng) if masked else {}
-    wanted = brute_force(problem, w, case.arrays["offsets"], n_labels, temperature, mask)
+    # Labels of a labelling that is allowed are known here and there, or everywhere, or nowhere.
+    possible, _ = problem.predict(w, **mask)
+    known = np.where(rng.random(len(possible)) < share, possible, -1).astype(np.int32)
+    wanted = brute_force(problem, w, case.arrays["offsets"], n_labels, temperature, mask, known)
+    if share > 0:
+        mask["known"] = known
     with using(kernels):
         log_z, tokens = problem.marginals(w, temperature, **mask)
         alone, nothing = problem.marginals(w, temperature, tokens=False, **mask)
@@ -118,6 +127,34 @@ def test_threads_and_windows_change_nothing():
             for other in ({"threads": 3}, {"table_bytes": 1}):
                 for a, b in zip(plain, problem.marginals(w, temperature, **other), strict=True):
                     assert a.tolist() == b.tolist()
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_known_labels_take_the_fast_way_and_are_as_precise(pairs):
+    """Against a mask, which says the same of the end of a sequence, and in logarithms."""
+    rng = np.random.default_rng(3)
+    case = random_case(rng, n_labels=7, lengths=[1, 2, 40, 300], features=FEATURES[0])
+    problem = with_pairs(case, rng) if pairs else case.problem()
+    w = random_weights(case.n_rows + 21 * pairs, 7, rng, single=False)
+    known = np.full(343, -1, np.int32)
+    known[np.array([0, 2, 42, 342])] = 4  # the last tokens
+    end = (np.arange(7) == 4).astype(np.uint8)
+    for a, b in zip(
+        problem.marginals(w, 1.0, known=known), problem.marginals(w, 1.0, end=end), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    some = np.where(rng.random(343) < 0.5, rng.integers(7, size=343), -1).astype(np.int32)
+    some[known >= 0] = 4
+    log_z, fast = problem.marginals(w, 1.0, known=some)
+    # The weight of an end that cannot be: too far from the others for products.
+    w.reshape(case.n_rows + 21 * pairs, -1)[case.n_rows - 1, 6] = -1000.0
+    other, slow = problem.marginals(w, 1.0, known=some)
+    np.testing.assert_allclose(log_z, other, rtol=1e-9)
+    np.testing.assert_allclose(fast, slow, rtol=1e-7, atol=1e-10)
+    table = fast.reshape(-1, 7)
+    there = np.flatnonzero(some >= 0)
+    assert (table[there, some[there]] == 1).all()
+    assert table[there].sum() == pytest.approx(len(there))
 
 
 @pytest.mark.parametrize("kernels", KERNELS)

@@ -51,6 +51,8 @@ def test_foreign_texts_are_safe_and_short():
 def test_numbers_have_their_exact_value():
     assert count(1234567) == '<data value="1234567">1\u202f234\u202f567</data>'
     assert percent(1 / 3) == f'<data value="{1 / 3!r}">33.33\u202f%</data>'
+    assert percent(2e-6) == '<data value="2e-06">0.0002\u202f%</data>'
+    assert percent(0.0) == '<data value="0.0">0.00\u202f%</data>'
     assert percent(None) == percent(NAN) == "\u2013"
     assert number(math.inf) == "\u221e"
     assert number(NAN) == "\u2013"

@@ -136,6 +136,45 @@ def test_rounds_over_rows_raise_the_dual(single):
     assert last == pytest.approx(best, rel=1e-3)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_gap_of_rounds_is_that_of_the_last_one(seed):
+    problem, _, _ = regression(seed, n=30)
+    engine = Engine(problem, 2.0, single=False, factored=False)
+    order = np.arange(30, dtype=np.uint32)
+    gaps = []
+    for rounds in (1, 3, 200):
+        engine.coordinate_pass(order, CoordinateOptions(rounds=rounds, enough=0.0, seed=seed))
+        # A round in which hardly anything moves meets the gaps that there are at one w.
+        still = engine.coordinate_pass(order, CoordinateOptions(rounds=1, seed=seed))
+        gaps.append((still.gap, engine.objective() - engine.dual()))
+    met, true = gaps[-1]
+    assert met == pytest.approx(true, rel=0.05, abs=1e-9)
+    assert gaps[0][0] > gaps[-1][0]
+
+
+def test_rounds_end_within_the_goal():
+    problem, _, _ = regression(3, n=30)
+    order = np.arange(30, dtype=np.uint32)
+    visits = {}
+    for goal in (0.0, 0.1, 1e9):
+        engine = Engine(problem, 2.0, single=False, factored=False)
+        options = CoordinateOptions(rounds=100, enough=0.0, goal=goal, seed=1)
+        result = engine.coordinate_pass(order, options)
+        visits[goal] = result.visits
+        assert result.gap <= goal * engine.dual() + 1e-9 or goal == 0.0
+    assert visits[1e9] == 30
+    assert 30 < visits[0.1] < visits[0.0] <= 100 * 30 + 30
+
+
+def test_an_interrupted_pass_does_not_tell_its_gap():
+    problem, _, _ = regression(3, n=30)
+    engine = Engine(problem, 2.0, single=False, factored=False)
+    order = np.arange(30, dtype=np.uint32)
+    result = engine.coordinate_pass(order, CoordinateOptions(), 0.0)
+    assert result.interrupted
+    assert np.isnan(result.gap)
+
+
 def test_multipliers_of_other_solvers_are_gone_on_from():
     problem, planes, c = regression(6, n=20)
     best = solve_planes(planes, c).primal

@@ -76,7 +76,7 @@ def probability_cells(
 
 
 def labelling_shares(
-    kind: ModelKind, model: Any, data: ColumnTable | Items, threads: int
+    kind: ModelKind, model: Any, data: ColumnTable | Items, threads: int, known: Any = None
 ) -> list[Callable[[float], str]]:
     """Return, for each sequence, what makes a probability of the score of a labelling.
 
@@ -90,6 +90,9 @@ def labelling_shares(
         The sequences.
     threads : int
         Number of threads.
+    known : int32 array or None
+        Codes of known labels, -1 where one is not; the probabilities are among the labellings that
+        have them.
 
     Returns
     -------
@@ -99,7 +102,8 @@ def labelling_shares(
     import math
 
     temperature = kind.temperature(model) or 1.0
-    _, _, log_z = kind.marginals(model, data, threads)
+    given = {} if known is None else {"known": known}
+    _, _, log_z = kind.marginals(model, data, threads, **given)
 
     def share(z: float) -> Callable[[float], str]:
         return lambda score: f" {math.exp(min(score / temperature - z, 0.0)):.6f}"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONLLU_COLUMNS",
+    "add_encoding",
     "add_reading",
     "encoding_name",
     "parse_data",
@@ -52,6 +53,17 @@ def encoding_name(text: str) -> str:
         return check_encoding(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_encoding(group: Any) -> None:
+    """Add ``--encoding`` to a group of options."""
+    group.add_argument(
+        "--encoding",
+        type=encoding_name,
+        default=None,
+        metavar="NAME",
+        help="of the text, such as latin-1, cp1252 or utf-16 (default: utf-8)",
+    )
 
 
 def add_reading(
@@ -125,13 +137,7 @@ def add_reading(
         default=None,
         help="skip lines that begin with this (default: every line is a token)",
     )
-    group.add_argument(
-        "--encoding",
-        type=encoding_name,
-        default=None,
-        metavar="NAME",
-        help="of the text, such as latin-1, cp1252 or utf-16 (default: utf-8)",
-    )
+    add_encoding(group)
     group.add_argument(
         "--max-inflated",
         type=size,

@@ -211,8 +211,9 @@ def _tagged_conllu(
             places, cells = predictor.cells(table, "\t", known)
             labels = [cells[k] for k in places.tolist()]
             notes = None
-            if options.scores:
-                notes = [f"Margin={cell.partition(chr(9))[2]}" for cell in labels]
+            if options.scores or options.marginals:
+                name = "Margin" if options.scores else "Probability"
+                notes = [f"{name}={cell.partition(chr(9))[2]}" for cell in labels]
                 labels = [cell.partition("\t")[0] for cell in labels]
             text = with_labels(piece, columns[label], labels, notes)
         yield text, table.n_sequences, table.n_tokens
@@ -231,8 +232,8 @@ def _conllu_kbest(
         end = b"\n" * max(0, 2 - tail.count(b"\n"))
         for head, codes in outputs:
             labels = [predictor.names[c] for c in codes]
-            _, rank, score = head.split(" ")
-            out.append(f"# nbest = {rank}\n# score = {score}\n".encode())
+            figures = zip(("nbest", "score", "probability"), head.split(" ")[1:], strict=False)
+            out.append("".join(f"# {name} = {figure}\n" for name, figure in figures).encode())
             out.append(with_labels(sentence, column, labels) + end)
     return b"".join(out)
 

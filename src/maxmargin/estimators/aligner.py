@@ -11,10 +11,19 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.checks import check_number
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.native import NativeEstimator
 from maxmargin.estimators.prior_mean import PriorMean
 from maxmargin.io.alignment_forms import pairs_to_rows
 from maxmargin.io.substitution import blosum62, integer_scores, write_substitution
+from maxmargin.io.text import PathOrFile
 from maxmargin.regularizers import make_regularizer
 from maxmargin.structures.alignment import Alignment
 from maxmargin.structures.alignment_features import END_NAMES
@@ -124,10 +133,10 @@ class Aligner(NativeEstimator):
         unknown: str | None = None,
         prior: Any = None,
         prior_scale: float = 1.0,
-        solver: Any = "sdm",
+        solver: SolverLike = "sdm",
         C: float = 1.0,
         C_scale: str = "sum",
-        regularizer: Any = None,
+        regularizer: RegularizerLike = None,
         gap: float = 0.01,
         max_passes: int | None = None,
         time_limit: float | None = None,
@@ -135,9 +144,9 @@ class Aligner(NativeEstimator):
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -242,7 +251,7 @@ class Aligner(NativeEstimator):
         found = self.structure_.candidate_scores(X, self.weights_, threads)
         return found
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ExampleWeights = None) -> float:
         """Return the share of the true matches that are found.
 
         Parameters
@@ -299,7 +308,7 @@ class Aligner(NativeEstimator):
         scores: NDArray[np.float64] | None = self.structure_.position_scores(self.weights_)
         return scores
 
-    def write_matrix(self, path: Any, *, largest: int | None = 20) -> None:
+    def write_matrix(self, path: PathOrFile, *, largest: int | None = 20) -> None:
         """Write the substitution matrix as text that BLAST-like tools read.
 
         Parameters

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.constraints import ConstraintSet, Inference
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.argument_types import ExampleWeights, KnownLabels
 from maxmargin.estimators.empty import labelled_without_empty, predicted, without_empty
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.estimators.suggesting import Suggestion, suggest
@@ -76,7 +77,7 @@ class ChainPredictions(StructuralEstimator):
         chain.constraints = rules
         return chain
 
-    def predict(self, X: Any, known: Any = None) -> NDArray[np.object_]:
+    def predict(self, X: Any, known: KnownLabels = None) -> NDArray[np.object_]:
         """Return the best labels of every sequence, within ``allowed``.
 
         Parameters
@@ -136,7 +137,7 @@ class ChainPredictions(StructuralEstimator):
         )
 
     def predict_kbest(
-        self, X: Any, k: int, known: Any = None
+        self, X: Any, k: int, known: KnownLabels = None
     ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
 
@@ -197,7 +198,7 @@ class ChainPredictions(StructuralEstimator):
         threads = self._threads()
         return self._decoder().score_labellings(X, y, self.weights_, threads)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ExampleWeights = None) -> float:
         """Return the share of tokens that are labelled right.
 
         Parameters

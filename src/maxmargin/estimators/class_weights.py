@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.estimators.argument_types import ExampleWeights
 from maxmargin.features.labels import encode_labels
 from maxmargin.features.lengths import check_lengths, sequence_lengths
 from maxmargin.printable import quoted
@@ -74,7 +75,7 @@ def weights_of_tokens(
     *,
     labels: Any = None,
     token_weight: Any = None,
-    sample_weight: Any = None,
+    sample_weight: ExampleWeights = None,
 ) -> list[NDArray[np.float64]]:
     """Return the weights of tokens with the factors of their true labels.
 

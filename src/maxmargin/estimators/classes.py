@@ -14,6 +14,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from maxmargin.estimators.accuracy import AUTO, Accuracy, automatic
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    EvalSet,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.class_weights import class_factors
 from maxmargin.estimators.native import NativeEstimator
 from maxmargin.estimators.online_matrix import OnlineClassifierMixin
@@ -116,8 +125,8 @@ callbacks, checkpoint, resume
         class_weight: Any = None,
         labels: Any = None,
         features: Any = None,
-        solver: Any = "sdm",
-        regularizer: Any = None,
+        solver: SolverLike = "sdm",
+        regularizer: RegularizerLike = None,
         gap: float | str = AUTO,
         max_passes: int | None = None,
         time_limit: float | None = None,
@@ -125,9 +134,9 @@ callbacks, checkpoint, resume
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -163,7 +172,9 @@ callbacks, checkpoint, resume
 
     # --- training ---
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+    ) -> Self:
         """Train.
 
         Parameters
@@ -255,7 +266,7 @@ callbacks, checkpoint, resume
         found: NDArray[Any] = self.classes_[codes]
         return found
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ExampleWeights = None) -> float:
         """Return the share of examples whose class is predicted right.
 
         Parameters
@@ -277,8 +288,9 @@ callbacks, checkpoint, resume
             raise ValueError(
                 f"X has {len(found)} examples and y has {len(truths)} labels; expected as many"
             )
-        right = [bool(a == b) for a, b in zip(found, truths, strict=True)]
-        return float(np.average(right, weights=sample_weight))
+        right = np.array([bool(a == b) for a, b in zip(found, truths, strict=True)])
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(right, weights=weights))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of the classes.

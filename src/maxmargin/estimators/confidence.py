@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.errors import CalibrationWarning
+from maxmargin.estimators.argument_types import KnownLabels
 from maxmargin.estimators.chain_predictions import ChainPredictions
 from maxmargin.estimators.empty import labelled_without_empty, object_array, without_empty
 from maxmargin.estimators.eval_set import encoded_labelled
@@ -74,13 +75,15 @@ class Confidences(ChainPredictions):
         self.temperature_, self.calibration_ = found.temperature, found
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.object_]:
+    def predict_proba(self, X: Any, known: KnownLabels = None) -> NDArray[np.object_]:
         """Return the probability of each label at each token, as arrays.
 
         Parameters
         ----------
         X : list of sequences
             The inputs; unknown features are ignored.
+        known : list of sequences, optional
+            Labels that are known already, as for `predict`; probabilities are conditional on them.
 
         Returns
         -------
@@ -99,18 +102,23 @@ class Confidences(ChainPredictions):
         if not filled.nothing:
             batch = chain.encoded(filled.X)
             threads = threads_of(self.n_jobs)
-            _, marginals = chain.marginals_batch(batch, self.weights_, temperature, threads)
+            codes = chain.codes_known(filled.chosen(known), batch)
+            _, marginals = chain.marginals_batch(
+                batch, self.weights_, temperature, threads, known=codes
+            )
             ordered = np.ascontiguousarray(marginals[:, chain.class_columns_])
             found = np.split(ordered, batch.offsets[1:-1])
         return object_array(filled.spread(found, lambda: np.empty((0, chain.n_labels))))
 
-    def predict_marginals(self, X: Any) -> NDArray[np.object_]:
+    def predict_marginals(self, X: Any, known: KnownLabels = None) -> NDArray[np.object_]:
         """Return the probability of each label at each token, as dicts.
 
         Parameters
         ----------
         X : list of sequences
             The inputs; unknown features are ignored.
+        known : list of sequences, optional
+            As for `predict_proba`.
 
         Returns
         -------
@@ -119,7 +127,7 @@ class Confidences(ChainPredictions):
             sklearn-crfsuite returns them. `predict_proba` has the same numbers as arrays, and is
             faster.
         """
-        tables = self.predict_proba(X)
+        tables = self.predict_proba(X, known)
         labels = self.structure_.classes_
         return object_array(
             [dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in tables

@@ -8,6 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.native import NativeEstimator
 from maxmargin.printable import printable
 from maxmargin.scores.dependencies import attachment_scores
@@ -80,10 +87,10 @@ class DependencyParser(NativeEstimator):
         loss: str = "hamming",
         bits: int = 22,
         label_bits: int = 16,
-        solver: Any = "sdm",
+        solver: SolverLike = "sdm",
         C: float = 0.03,
         C_scale: str = "sum",
-        regularizer: Any = None,
+        regularizer: RegularizerLike = None,
         gap: float = 0.05,
         max_passes: int | None = None,
         time_limit: float | None = None,
@@ -91,9 +98,9 @@ class DependencyParser(NativeEstimator):
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(

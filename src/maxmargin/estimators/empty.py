@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.estimators.argument_types import KnownLabels
 from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.columns import ColumnTable, LabelCodes
 from maxmargin.features.items import Items
@@ -46,7 +47,7 @@ def object_array(outputs: Iterable[Any]) -> NDArray[np.object_]:
 
 
 def predicted(
-    structure: Any, X: Any, weights: Any, threads: int, known: Any = None
+    structure: Any, X: Any, weights: Any, threads: int, known: KnownLabels = None
 ) -> NDArray[np.object_]:
     """Return the predictions of a native structure, for nothing and for empty sequences too.
 

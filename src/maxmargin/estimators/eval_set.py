@@ -20,12 +20,12 @@ from maxmargin.features import check_lengths
 from maxmargin.features.columns import LabelCodes
 from maxmargin.features.labels import encode_labels
 from maxmargin.selection.encoded import Encoded
-from maxmargin.selection.validation import BestPass, PassScore, PassScores, Validation
+from maxmargin.selection.validation import BestPass, PassScore, PassScores, validation_for
 from maxmargin.solvers.ending import best_pass_reason
 from maxmargin.structures.chain import Chain
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 __all__ = ["checked_eval_set", "encoded_labelled", "keep_best_pass", "validation_of"]
 
@@ -88,7 +88,7 @@ class _Scores(PassScores):
         super().__init__()
         self._estimator, self._training, self._data = estimator, training, (X, y)
 
-    def score(self, weights: NDArray[Any]) -> PassScore:
+    def score(self, weights: Any) -> PassScore:
         own = self._training.bound.own_weights(weights)
         # A copy: scoring a tagger sets how its chain decodes.
         structure = copy.copy(self._training.structure)
@@ -114,15 +114,16 @@ def validation_of(estimator: Any, training: Training, X: Any, y: Any) -> PassSco
     PassScores
         For the driver.
     """
-    if training.problem.has_kernel:
-        raise NotCompatibleError(
-            "eval_set keeps weights of features pass by pass, and with a kernel there are none; "
-            'use kernel="linear", or no eval_set'
-        )
     structure = training.structure
     rules = structure.constraints if isinstance(structure, Chain) else None
     if isinstance(structure, Chain) and (rules is None or not rules.active):
-        return Validation(structure, encoded_labelled(structure, X, y), training.threads)
+        data = encoded_labelled(structure, X, y)
+        return validation_for(structure, data, training.problem, training.threads)
+    if training.problem.has_kernel:
+        raise NotCompatibleError(
+            "eval_set keeps weights of features pass by pass, and with a kernel and constraints "
+            'there are none; use kernel="linear", or no eval_set'
+        )
     return _Scores(estimator, training, X, y)
 
 

@@ -13,6 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.checks import check_number, check_whole
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    EvalSet,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.binding import bind
 from maxmargin.estimators.callbacks import FitTasks, closing_callbacks, with_callbacks
 from maxmargin.estimators.empty import object_array
@@ -68,7 +77,7 @@ class LatentEstimator(StructuralEstimator):
         """Return the structure whose weights are trained."""
 
     @with_callbacks
-    def _fit_latent(self, X: Any, Y: Any, *, eval_set: Any = None, **fit_params: Any) -> None:
+    def _fit_latent(self, X: Any, Y: Any, *, eval_set: EvalSet = None, **fit_params: Any) -> None:
         """Train and keep the model; after Ctrl-C too, which is raised when all of it is there."""
         if eval_set is not None:
             raise NotCompatibleError(
@@ -263,10 +272,10 @@ class LatentStructuralSVM(LatentEstimator):
         n_starts: int = 1,
         anneal: float = 0.0,
         self_paced: bool = False,
-        solver: Any = "sdm",
+        solver: SolverLike = "sdm",
         C: float = 1.0,
         C_scale: str = "sum",
-        regularizer: Any = None,
+        regularizer: RegularizerLike = None,
         gap: float = 0.01,
         tol: float = 1e-3,
         max_outer: int = 100,
@@ -275,9 +284,9 @@ class LatentStructuralSVM(LatentEstimator):
         dtype: str = "float32",
         n_jobs: int | None = None,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -328,7 +337,7 @@ class LatentStructuralSVM(LatentEstimator):
     def _trained_structure(self, latent: Latent) -> Any:
         return latent.prepared.inner
 
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> LatentStructuralSVM:
+    def fit(self, X: Any, Y: Any, sample_weight: ExampleWeights = None) -> LatentStructuralSVM:
         """Train.
 
         Parameters

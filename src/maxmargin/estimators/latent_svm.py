@@ -10,6 +10,15 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    EvalSet,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.latent import LatentEstimator
 from maxmargin.estimators.native import NativeEstimator
 from maxmargin.features.example_matrix import bias_value
@@ -84,8 +93,8 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
         n_starts: int = 1,
         anneal: float = 0.0,
         self_paced: bool = False,
-        solver: Any = "sdm",
-        regularizer: Any = None,
+        solver: SolverLike = "sdm",
+        regularizer: RegularizerLike = None,
         gap: float = 0.001,
         tol: float = 1e-3,
         max_outer: int = 100,
@@ -94,9 +103,9 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
         dtype: str = "float64",
         n_jobs: int | None = None,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -139,7 +148,9 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
     def _fit(self, X: Any, Y: Any, **fit_params: Any) -> None:
         self._fit_latent(X, Y, **fit_params)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+    ) -> Self:
         """Train.
 
         Parameters

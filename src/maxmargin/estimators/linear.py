@@ -19,6 +19,15 @@ from sklearn.utils.validation import (
 )
 
 from maxmargin.estimators.accuracy import AUTO, Accuracy, automatic
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    EvalSet,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.native import NativeEstimator
 from maxmargin.estimators.online_matrix import OnlineClassifierMixin, OnlineMatrixMixin
 from maxmargin.features.example_matrix import bias_value
@@ -198,8 +207,8 @@ random_state, callbacks, checkpoint, resume
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         class_weight: Any = None,
-        solver: Any = "dualcoordinate",
-        regularizer: Any = None,
+        solver: SolverLike = "dualcoordinate",
+        regularizer: RegularizerLike = None,
         gap: float | str = AUTO,
         max_passes: int | None = None,
         time_limit: float | None = None,
@@ -207,9 +216,9 @@ random_state, callbacks, checkpoint, resume
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -240,10 +249,10 @@ random_state, callbacks, checkpoint, resume
         self,
         X: Any,
         y: Any,
-        sample_weight: Any = None,
+        sample_weight: ExampleWeights = None,
         *,
         margins: Any = None,
-        eval_set: Any = None,
+        eval_set: EvalSet = None,
     ) -> Self:
         """Train.
 
@@ -438,8 +447,8 @@ random_state, callbacks, checkpoint, resume
         epsilon: float = 0.1,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
-        solver: Any = "dualcoordinate",
-        regularizer: Any = None,
+        solver: SolverLike = "dualcoordinate",
+        regularizer: RegularizerLike = None,
         gap: float | str = AUTO,
         max_passes: int | None = None,
         time_limit: float | None = None,
@@ -447,9 +456,9 @@ random_state, callbacks, checkpoint, resume
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -479,7 +488,9 @@ random_state, callbacks, checkpoint, resume
             raise ValueError(f"epsilon is {self.epsilon!r}; expected a number from 0 to 1e11")
         return Regression(epsilon, bias=self._bias)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+    ) -> Self:
         """Train.
 
         Parameters

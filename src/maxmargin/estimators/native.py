@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.argument_types import EvalSet, ExampleWeights, PathLike
 from maxmargin.estimators.empty import predicted
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.estimators.trained_meta import require_stored, set_model, training_figures
@@ -39,7 +40,9 @@ class NativeEstimator(StructuralEstimator):
     file_meta_: dict[str, Any]
     _trained: dict[str, Any]
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+    ) -> Self:
         """Train.
 
         Parameters
@@ -105,7 +108,7 @@ class NativeEstimator(StructuralEstimator):
 
     # --- files ---
 
-    def save(self, path: Any) -> int:
+    def save(self, path: PathLike) -> int:
         """Write the model to a file, as a whole or not at all.
 
         The file has the parameters too (C, loss, solver and regulariser with theirs, ...), so that
@@ -132,7 +135,7 @@ class NativeEstimator(StructuralEstimator):
         return save_structure(path, self.kind, model)
 
     @classmethod
-    def load(cls, path: Any, *, mmap: bool = False) -> Self:
+    def load(cls, path: PathLike, *, mmap: bool = False) -> Self:
         """Read a model from a file that `save` or ``maxmargin train`` wrote.
 
         Parameters

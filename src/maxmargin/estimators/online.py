@@ -14,6 +14,7 @@ import numpy as np
 
 from maxmargin.checks import check_number, check_whole
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.argument_types import ExampleWeights
 from maxmargin.estimators.threads import threads_of
 from maxmargin.online import OnlineLearner
 from maxmargin.regularizers import GaussianPrior, make_regularizer
@@ -67,7 +68,12 @@ class OnlineMixin:
     # --- learning ---
 
     def partial_fit(
-        self, X: Any, y: Any, *, ids: Iterable[Hashable] | None = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        ids: Iterable[Hashable] | None = None,
+        sample_weight: ExampleWeights = None,
     ) -> Self:
         """Learn from more examples, without forgetting those that were seen before.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.argument_types import ExampleWeights
 from maxmargin.estimators.online import OnlineMixin
 from maxmargin.lazy import is_sparse
 from maxmargin.printable import quoted
@@ -23,7 +24,12 @@ class OnlineMatrixMixin(OnlineMixin):
     """Inputs are rows of a matrix, and weights of examples may be one number."""
 
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, ids: Iterable[Hashable] | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ExampleWeights = None,
+        *,
+        ids: Iterable[Hashable] | None = None,
     ) -> Self:
         """Learn from more examples, without forgetting those that were seen before.
 
@@ -84,7 +90,7 @@ class OnlineClassifierMixin(OnlineMatrixMixin):
         X: Any,
         y: Any,
         classes: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ExampleWeights = None,
         *,
         ids: Iterable[Hashable] | None = None,
         **fit_params: Any,

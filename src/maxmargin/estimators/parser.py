@@ -10,6 +10,15 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.checks import check_number
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    EvalSet,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.empty import object_array
 from maxmargin.estimators.native import NativeEstimator
 from maxmargin.estimators.prior_mean import PriorMean
@@ -94,10 +103,10 @@ verbose, random_state, callbacks, checkpoint, resume
         min_feature_count: int = 1,
         prior: str | None = None,
         prior_scale: float = 1.0,
-        solver: Any = "sdm",
+        solver: SolverLike = "sdm",
         C: float = 0.1,
         C_scale: str = "sum",
-        regularizer: Any = None,
+        regularizer: RegularizerLike = None,
         gap: float = 0.01,
         max_passes: int | None = None,
         time_limit: float | None = None,
@@ -105,9 +114,9 @@ verbose, random_state, callbacks, checkpoint, resume
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -158,7 +167,9 @@ verbose, random_state, callbacks, checkpoint, resume
         mean = structure.native_weights(scale * structure.log_probabilities())
         return PriorMean(make_regularizer(self.regularizer), mean)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Parser:
+    def fit(
+        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+    ) -> Parser:
         """Train.
 
         Parameters

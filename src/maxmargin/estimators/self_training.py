@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from maxmargin import _native
 from maxmargin.checks import check_number, check_whole
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.argument_types import RandomState
 from maxmargin.solvers import make_solver, solve
 from maxmargin.structures.transduction import TransductiveData
 
@@ -40,7 +41,7 @@ def constraint_driven(
     gap: float = 0.05,
     beam: int = 100,
     n_jobs: int = 1,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> NDArray[Any]:
     """Train by constraint-driven learning from a supervised model without constraint features.
 
@@ -51,7 +52,7 @@ def constraint_driven(
     weights : array
         Native weights of the supervised model.
     C, penalty, mixing, rounds, top, gap, beam, n_jobs, random_state
-        As for `driven_weights`.
+        As for ``driven_weights``.
 
     Returns
     -------

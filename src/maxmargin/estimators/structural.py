@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _native
 from maxmargin.errors import ConvergenceWarning, NotCompatibleError
 from maxmargin.estimators.accuracy import Accuracy
+from maxmargin.estimators.argument_types import EvalSet
 from maxmargin.estimators.binding import bind
 from maxmargin.estimators.callbacks import (
     CallbackSupportMixin,
@@ -115,7 +116,7 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
         """Return the structure to be trained, which nobody else holds."""
 
     @with_callbacks
-    def _fit(self, X: Any, Y: Any, *, eval_set: Any = None, **fit_params: Any) -> None:
+    def _fit(self, X: Any, Y: Any, *, eval_set: EvalSet = None, **fit_params: Any) -> None:
         """Train and keep the model; after Ctrl-C too, which is raised when all of it is there."""
         with closing_callbacks(self.callbacks):
             self._train(self._training(X, Y, fit_params), eval_set)
@@ -139,7 +140,7 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
         C = sum_weight(self.C, self.C_scale, bound.prepared.problem.n_examples)
         return Training((X, Y), fit_params, structure, bound, solver, C, wanted, threads)
 
-    def _train(self, training: Training, eval_set: Any = None) -> None:
+    def _train(self, training: Training, eval_set: EvalSet = None) -> None:
         structure, bound, wanted = training.structure, training.bound, training.wanted
         warm = getattr(self, "_warm", None) if self.warm_start else None
         data_hash = b""

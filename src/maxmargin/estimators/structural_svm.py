@@ -9,6 +9,15 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.errors import NotCompatibleError, StructureError
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    EvalSet,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.binding import with_signs
 from maxmargin.estimators.empty import object_array, predicted
 from maxmargin.estimators.structural import StructuralEstimator, own_copy
@@ -138,10 +147,10 @@ class StructuralSVM(StructuralEstimator):
         self,
         structure: Any = None,
         *,
-        solver: Any = "sdm",
+        solver: SolverLike = "sdm",
         C: float = 1.0,
         C_scale: str = "sum",
-        regularizer: Any = None,
+        regularizer: RegularizerLike = None,
         gap: float = 0.01,
         max_passes: int | None = None,
         time_limit: float | None = None,
@@ -149,9 +158,9 @@ class StructuralSVM(StructuralEstimator):
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -186,7 +195,7 @@ class StructuralSVM(StructuralEstimator):
         return with_signs(self.regularizer, structure)
 
     def fit(
-        self, X: Any, Y: Any, sample_weight: Any = None, *, eval_set: Any = None
+        self, X: Any, Y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
     ) -> StructuralSVM:
         """Train.
 
@@ -250,7 +259,7 @@ class StructuralSVM(StructuralEstimator):
             self._call("argmax", i, x, w) for i, x in enumerate(example_list(X, "X"))
         )
 
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, Y: Any, sample_weight: ExampleWeights = None) -> float:
         """Return minus the mean loss of the predictions: the higher the better, 0 is perfect.
 
         Parameters
@@ -301,7 +310,7 @@ class StructuralSVM(StructuralEstimator):
 
     # --- files ---
 
-    def save(self, path: Any) -> int:
+    def save(self, path: PathLike) -> int:
         """Write the model to a file, as a whole or not at all.
 
         The file has weights, certificate, parameters, the name of the structure's class, and what
@@ -331,7 +340,7 @@ class StructuralSVM(StructuralEstimator):
         return save_structure(path, self.kind, model)
 
     @classmethod
-    def load(cls, path: Any, structure: Any = None, *, mmap: bool = False) -> StructuralSVM:
+    def load(cls, path: PathLike, structure: Any = None, *, mmap: bool = False) -> StructuralSVM:
         """Read a model from a file that `save` wrote.
 
         Parameters

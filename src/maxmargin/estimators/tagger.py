@@ -12,6 +12,15 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from maxmargin.errors import NotCompatibleError
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    EvalSet,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.chain_attributes import ChainAttributes
 from maxmargin.estimators.class_weights import weights_of_tokens
 from maxmargin.estimators.confidence import Confidences
@@ -24,6 +33,7 @@ from maxmargin.features.encoded import EncodedSequences
 from maxmargin.features.select import encoder_of
 from maxmargin.io.embeddings import embeddings_of
 from maxmargin.io.objective import OBJECTIVE, PRIOR, NotStored
+from maxmargin.io.text import PathOrFile
 from maxmargin.regularizers import L2, make_regularizer
 from maxmargin.structures.chain import Chain
 
@@ -186,8 +196,8 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         constraint_features: bool = False,
         infeasible: str = "error",
         beam: int = 1000,
-        solver: Any = "sdm",
-        regularizer: Any = None,
+        solver: SolverLike = "sdm",
+        regularizer: RegularizerLike = None,
         gap: float = 0.01,
         max_passes: int | None = None,
         time_limit: float | None = None,
@@ -195,9 +205,9 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -292,9 +302,9 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         X: Any,
         y: Any = None,
         token_weight: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ExampleWeights = None,
         *,
-        eval_set: Any = None,
+        eval_set: EvalSet = None,
     ) -> SequenceTagger:
         """Train.
 
@@ -376,7 +386,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         X: Any,
         y: Any,
         token_weight: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ExampleWeights = None,
         *,
         ids: Iterable[Hashable] | None = None,
     ) -> SequenceTagger:
@@ -436,8 +446,8 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         self,
         source: Any,
         *,
-        memory: Any = None,
-        spill: Any = None,
+        memory: int | str | None = None,
+        spill: PathLike | None = None,
         on_error: str = "raise",
         **reading: Any,
     ) -> SequenceTagger:
@@ -493,7 +503,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
     @classmethod
     def from_columns(
         cls,
-        path: Any,
+        path: PathOrFile,
         *,
         template: Any = "words",
         label_column: int = -1,

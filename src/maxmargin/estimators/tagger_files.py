@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.estimators.argument_types import PathLike
 from maxmargin.estimators.chain_predictions import ChainPredictions
 from maxmargin.io.objective import OBJECTIVE
 from maxmargin.io.tagger_file.confidence import confidence_meta, restore_confidence
@@ -28,7 +29,7 @@ class TaggerFiles(ChainPredictions):
     _trained: dict[str, Any]
     _objective_unknown: bool
 
-    def save(self, path: Any) -> int:
+    def save(self, path: PathLike) -> int:
         """Write the model to a file, as a whole or not at all.
 
         Features whose weights are all zero are left out where features have names: they change no
@@ -81,7 +82,7 @@ class TaggerFiles(ChainPredictions):
         return kind_named(KIND).save(path, model)
 
     @classmethod
-    def load(cls, path: Any, template: Any = None, *, mmap: bool = False) -> Self:
+    def load(cls, path: PathLike, template: Any = None, *, mmap: bool = False) -> Self:
         """Read a model from a file that `save` or ``maxmargin train`` wrote.
 
         Parameters

@@ -10,6 +10,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators.accuracy import AUTO
+from maxmargin.estimators.argument_types import (
+    Callbacks,
+    ExampleWeights,
+    PathLike,
+    RandomState,
+    RegularizerLike,
+    SolverLike,
+)
 from maxmargin.estimators.classes import MulticlassSVM
 from maxmargin.features.bag_of_words import BagOfWords
 from maxmargin.structures.class_labels import example_weights
@@ -116,8 +124,8 @@ callbacks, checkpoint, resume
         intercept_scaling: float = 1.0,
         class_weight: Any = None,
         features: Any = None,
-        solver: Any = "sdm",
-        regularizer: Any = None,
+        solver: SolverLike = "sdm",
+        regularizer: RegularizerLike = None,
         gap: float | str = AUTO,
         max_passes: int | None = None,
         time_limit: float | None = None,
@@ -125,9 +133,9 @@ callbacks, checkpoint, resume
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        callbacks: Callbacks = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -211,7 +219,7 @@ callbacks, checkpoint, resume
         return [paths[c] for c in codes.tolist()]
 
     def tree_loss(
-        self, X: Any, y: Any, sample_weight: Any = None, *, normalize: bool = False
+        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, normalize: bool = False
     ) -> float:
         """Return the mean height of the first common ancestor of truth and prediction.
 

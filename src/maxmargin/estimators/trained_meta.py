@@ -76,7 +76,8 @@ def require_stored(estimator: Any) -> None:
     NotCompatibleError
         If a parameter came from a file that could not hold it.
     """
-    for param, value in estimator.get_params(deep=False).items():
+    # The parameters are among these; get_params inspects signatures, which takes a while.
+    for param, value in vars(estimator).items():
         if isinstance(value, NotStored):
             raise NotCompatibleError(
                 f"{param} is not known: the model was loaded from a file, which cannot hold "

@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from maxmargin._native import Problem
 from maxmargin.estimators.accuracy import Accuracy
+from maxmargin.estimators.argument_types import EvalSet
 from maxmargin.estimators.binding import BoundProblem
 from maxmargin.solvers import Solver
 from maxmargin.structures.base import Structure
@@ -104,7 +105,7 @@ def training_of(estimator: Any, X: Any, y: Any, **fit_params: Any) -> Training:
     """
     own: Any = clone(estimator)
 
-    def take(training: Training, eval_set: Any = None) -> None:
+    def take(training: Training, eval_set: EvalSet = None) -> None:
         raise _Taken(training)
 
     own._train = take

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from maxmargin.checks import check_choice
 from maxmargin.errors import ConstraintError, NotCompatibleError
+from maxmargin.estimators.argument_types import ExampleWeights, PathLike, RandomState, SolverLike
 from maxmargin.estimators.self_training import driven_weights
 from maxmargin.estimators.structural import sum_weight
 from maxmargin.estimators.tagger import SequenceTagger
@@ -70,7 +71,7 @@ def prepare_transductive(
     X_unlabelled: Any,
     *,
     dtype: str = "float32",
-    sample_weight: Any = None,
+    sample_weight: ExampleWeights = None,
     token_weight: Any = None,
 ) -> TransductiveData:
     """Learn the labels of y and the features of all sequences, and encode them.
@@ -247,15 +248,15 @@ class TransductiveTagger(SequenceTagger):
         template: Any = None,
         min_count: int = 1,
         hash_bits: int | None = None,
-        solver: Any = "sdm",
+        solver: SolverLike = "sdm",
         gap: float = 0.1,
         max_passes: int | None = None,
         time_limit: float | None = None,
         dtype: str = "float32",
         n_jobs: int | None = None,
         verbose: int = 0,
-        random_state: Any = None,
-        checkpoint: Any = None,
+        random_state: RandomState = None,
+        checkpoint: PathLike | None = None,
         resume: bool = False,
     ) -> None:
         super().__init__(
@@ -307,7 +308,7 @@ class TransductiveTagger(SequenceTagger):
         *,
         constraints: Any = None,
         token_weight: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ExampleWeights = None,
     ) -> TransductiveTagger:
         """Train: a supervised model first, the start, and from it the transductive model.
 

@@ -263,7 +263,7 @@ class ModelKind(ABC):
         raise self._refused("scores of tokens")
 
     def marginals(
-        self, model: Any, data: ColumnTable | Items, threads: int = 1
+        self, model: Any, data: ColumnTable | Items, threads: int = 1, known: Any = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
         """Predict the label of each token, and say how probable it is.
 

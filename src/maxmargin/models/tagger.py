@@ -114,13 +114,15 @@ class TaggerKind(ModelKind):
             return codes, (chosen - rivals).tolist()
 
     def marginals(
-        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1
+        self, model: TaggerModel, data: ColumnTable | Items, threads: int = 1, known: Any = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
         """Predict labels, with the probability of each; at the temperature 1 if it has none."""
         chain, batch = model.chain, _encoded(model, data, threads)
-        codes = chain.predict_encoded(batch, model.weights, threads)
+        codes = chain.predict_encoded(batch, model.weights, threads, known)
         temperature = self.temperature(model) or 1.0
-        log_z, table = chain.marginals_batch(batch, model.weights, temperature, threads)
+        log_z, table = chain.marginals_batch(
+            batch, model.weights, temperature, threads, known=known
+        )
         return codes, table[np.arange(len(codes)), codes], log_z
 
     def temperature(self, model: TaggerModel) -> float | None:

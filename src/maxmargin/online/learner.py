@@ -153,6 +153,7 @@ class OnlineLearner:
         self.machine.restore(state)
         self.state = self.solver.begin(self.machine)
         self._add(self._names(ids, self.growing.count(data)))
+        self.state["seen"] = self.n_examples
 
     def learn(
         self,
@@ -212,7 +213,8 @@ class OnlineLearner:
     def _explore(self, order: NDArray[np.uint32]) -> None:
         """Lines 3 to 15."""
         while len(order) > 0:
-            result = self.solver.look(self.machine, order, self.state)
+            seed = int(self.rng.integers(2**63))
+            result = self.solver.look(self.machine, order, self.state, seed=seed)
             self._count(result)
             order = order[result.looked :]
             if self.state["left"] > 0:
@@ -283,6 +285,7 @@ class OnlineLearner:
         self.ids = [name for k, name in enumerate(self.ids) if not gone[k]]
         self._place = {name: k for k, name in enumerate(self.ids)}
         self.state["lower"] = self.machine.dual()
+        self.state["seen"] = self.n_examples
         return True
 
     # --- the engine ---

@@ -14,7 +14,7 @@ from maxmargin.memory import require_memory
 from maxmargin.metrics import TagReport
 from maxmargin.regularizers import make_regularizer
 from maxmargin.selection.encoded import Encoded
-from maxmargin.selection.validation import Validation, best_pass, main_score, report_of
+from maxmargin.selection.validation import best_pass, main_score, report_of, validation_for
 from maxmargin.solvers import Certificate, SolveResult, make_solver, solve
 from maxmargin.solvers.driver import require_learned
 from maxmargin.solvers.ending import best_pass_reason
@@ -149,9 +149,8 @@ def fit(
         If Ctrl-C came before it learned anything.
     """
     validation = None
-    if valid is not None and not problem.has_kernel:
-        # (With a kernel the primal of earlier weights is not known: the end alone is scored.)
-        validation = Validation(chain, valid, options.threads, on_score)
+    if valid is not None:
+        validation = validation_for(chain, valid, problem, options.threads, on_score)
     require_memory(*chain.memory_needed(options.dtype))
     layout = StructureLayout(chain, chain.layout.size, options.dtype)
     result = solve(
@@ -176,11 +175,9 @@ def fit(
     if not may_be_empty:
         require_learned(result)
     outcome = Outcome(C, result, result.weights, result.certificate, gap_asked=options.gap)
-    if valid is None:
+    if valid is None or validation is None:
         return outcome
     outcome.report = report_of(chain, valid, result.weights, options.threads)
-    if validation is None:
-        return outcome
     outcome.scores = validation.scores
     best = best_pass(validation, result, main_score(outcome.report), options.threads)
     if best is not None:

@@ -23,8 +23,9 @@ a pass of their own: one number an example and rounds over those that can still 
 Bounds
 ------
 The lower bound LB = D(α) (34) is tracked by the steps. Every pass has the approximate upper bound
-UB' of (36), of hinges that were met while w moved. When UB' - LB is within the tolerance, the true
-upper bound (35) is computed at one w, and training goes on if that is not. Multipliers of an
+UB' of (36), of hinges that were met while w moved (of rows with a sign: when each was visited last,
+and rounds end when that is within the gap asked for). When UB' - LB is within the tolerance, the
+true upper bound (35) is computed at one w, and training goes on if that is not. Multipliers of an
 earlier run are gone on from (hot start): ``warm_start``, or ``engine`` of
 `maxmargin.solvers.solve`.
 """
@@ -73,7 +74,7 @@ class DualCoordinate(Solver):
 
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""
-        return {"left": 0, "work": 0.0, "gain": 0.0, "psi": None}
+        return {"left": 0, "work": 0.0, "gain": 0.0, "psi": None, "share": 1.0}
 
     def step(self, machine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass: lines 3 to 12 for every example."""
@@ -83,11 +84,15 @@ class DualCoordinate(Solver):
             options = CoordinateOptions(
                 rounds=1 + self.cached_passes,
                 enough=self.ENOUGH,
+                goal=state["share"] * context.gap,
                 shrink=math.inf if state["psi"] is None else state["psi"],
                 seed=seed,
             )
             result = machine.coordinate_pass(order, options, context.seconds_left)
             state["psi"] = result.psi_max
+            if result.gap <= state["share"] * context.gap * abs(context.dual + result.gain):
+                # If that is not the end, the gap at one w was larger: the next goal is lower.
+                state["share"] *= self.LOWER
             return self._bounded(machine, result, context)
         passing = PassOptions(coordinate=True, seed=seed)
         if state["left"] > 0:
@@ -101,8 +106,10 @@ class DualCoordinate(Solver):
         state["work"], state["gain"] = result.work, result.gain
         return self._bounded(machine, result, context)
 
-    #: Rounds over rows with a sign end when what is left of the gap is this share.
+    #: Rounds over rows with a sign end when what is left of the gap is this share, ...
     ENOUGH: ClassVar[float] = 0.1
+    #: ... or within the gap asked for, times this for each time that it was not small enough.
+    LOWER: ClassVar[float] = 0.5
 
     def _bounded(self, machine: Engine, result: PassResult, context: Context) -> Step:
         """Return a pass with the oracle, after which `tol` may be met."""

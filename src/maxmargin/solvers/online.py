@@ -30,6 +30,12 @@ Two changes make the cost of a pass proportional to its length:
   examples cost O(n / tol) visits of blocks altogether.
 - Line 12 optimises to half of ``tol``. To all of it, the next example would exceed it again.
 
+Two more make the model of one pass better. After each example some others are drawn, and steps are
+made on their kept planes (``replay``; the "reprocess" of LASVM, Bordes et al., JMLR 2005): w does
+not run after the newest example, and what the oracle finds at such a w matters later. And planes
+without a multiplier stay (line 13 drops them), unless memory is short: nobody will ask the oracle
+for them again.
+
 Behind the last example of a batch the cache is optimised over once more (`Online.at_the_end`).
 
 A model is known to be good once all examples have been looked at under one w: the verification pass
@@ -73,10 +79,13 @@ class Online(Solver):
         Whether a new example is stepped on at once, or only put into the cache.
     cached_passes : int
         Passes over the kept planes in one optimisation, at most.
+    replay : int
+        After each example, steps on the kept planes of so many others, drawn at random.
     max_plane_bytes : int or None
-        Memory for planes. Where they take more, parts of examples are let go of, those with the
-        least of C Σ α l first, until nine tenths are left; their multipliers go back to the truth
-        and u is made anew. The dual stays a lower bound for all examples.
+        Memory for planes. Where they take more, planes without a multiplier are dropped, and if
+        that is not enough parts of examples are let go of, those with the least of C Σ α l first,
+        until nine tenths are left; their multipliers go back to the truth and u is made anew. The
+        dual stays a lower bound for all examples.
     slack : {"linear", "quadratic", "hard"}
         As in `SDM`.
     rescale : {"margin", "slack", "none"}
@@ -89,6 +98,7 @@ class Online(Solver):
     absolute: bool = False
     explore: str = "step"
     cached_passes: int = 10
+    replay: int = 10
     max_plane_bytes: int | None = None
     slack: str = "linear"
     rescale: str = "margin"
@@ -117,7 +127,7 @@ class Online(Solver):
         if not self.absolute and not self.tol < 1:
             raise ValueError(f"tol is a share of the upper bound, below 1; got {self.tol!r}")
         check_choice("explore", self.explore, EXPLORE)
-        check_whole_attributes(self, cached_passes=1)
+        check_whole_attributes(self, cached_passes=1, replay=0)
         if self.max_plane_bytes is not None:
             check_whole_attributes(self, max_plane_bytes=1)
         check_formulation(self.slack, self.rescale)
@@ -137,7 +147,8 @@ class Online(Solver):
         """
         # Lines 1 and 2: A = {}, UB = LB = 0. Here `open` is UB - LB.
         state: dict[str, Any] = {"lower": machine.dual(), "open": 0.0, "left": 0, "goal": 0.0}
-        return state | {"planes": 0, "added": 0, "since": 0, "first": False, "tol": self.tol}
+        state |= {"planes": 0, "added": 0, "since": 0, "first": False, "tol": self.tol}
+        return state | {"seen": 0}
 
     # ---- lines 3 to 10 --------------------------------------------------------------------------
 
@@ -147,6 +158,8 @@ class Online(Solver):
         order: NDArray[np.uint32],
         state: dict[str, Any],
         seconds: float | None = None,
+        *,
+        seed: int = 0,
     ) -> PassResult:
         """Look at new examples until the gap is exceeded.
 
@@ -160,6 +173,8 @@ class Online(Solver):
             What `begin` gave.
         seconds : float or None
             Time that is left.
+        seed : int
+            For the examples that are drawn (``replay``).
 
         Returns
         -------
@@ -175,16 +190,21 @@ class Online(Solver):
             tau=math.inf if rests else 0.0,  # line 8: α = 0
             tau_relative=self.SMO_DEPTH,
             rounds=1 if rests else self.ROUNDS,
-            prune=not rests,
+            prune=False,
+            replay=0 if rests else self.replay,
+            seen=state["seen"],
+            seed=seed,
             open=open_,
             share=0.0 if self.absolute else tol,
             tolerance=tol if self.absolute else 0.0,
         )
         result = machine.exact_pass(order, options, seconds)  # lines 4 to 9
         state["lower"] += result.gain
-        state["open"] += result.gap  # line 7, as UB - LB
+        state["open"] = max(state["open"] + result.gap, 0.0)  # line 7, as UB - LB
         state["added"] += result.added
         state["since"] += int(result.looked)
+        if result.looked > 0:
+            state["seen"] = max(state["seen"], int(order[: result.looked].max()) + 1)
         if open_ + result.gap > self._allowed(state, tol):  # line 11
             self._due(state)
         return result
@@ -233,7 +253,7 @@ class Online(Solver):
         state: dict[str, Any],
         seconds: float | None = None,
     ) -> PassResult:
-        """Make one pass of Optimize over the kept planes, and drop those without a multiplier.
+        """Make one pass of Optimize over the kept planes.
 
         Parameters
         ----------
@@ -256,7 +276,7 @@ class Online(Solver):
             relaxation=self.RELAXATION,
             recombine=True,
             min_violation=max(share, 0.0),
-            prune=True,  # line 13
+            prune=False,
         )
         result = machine.cached_pass(order, options, seconds)  # line 12
         state["lower"] += result.gain
@@ -324,6 +344,11 @@ class Online(Solver):
         state["added"] = 0
         if machine.size()["plane_bytes"] <= budget:
             return 0.0
+        # Planes without a multiplier first: a pass without steps that drops them.
+        order = np.arange(state["seen"], dtype=np.uint32)
+        machine.cached_pass(order, PassOptions(tau=math.inf, prune=True))
+        if machine.size()["plane_bytes"] <= self.LEFT * budget:
+            return 0.0
         before = state["lower"]
         machine.shed(int(self.LEFT * budget))
         size = machine.size()
@@ -343,7 +368,7 @@ class Online(Solver):
         """Return the state before the first pass."""
         state: dict[str, Any] = {"lower": float(context.dual), "open": 0.0, "left": 0, "goal": 0.0}
         state |= {"planes": 0, "added": 0, "since": 0, "first": False, "tol": self.tol}
-        return state | {"at": 0, "cycle": 0, "seed": 0}
+        return state | {"seen": 0, "at": 0, "cycle": 0, "seed": 0}
 
     def step(self, machine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass: new examples, the kept planes, or the verification of a cycle."""
@@ -370,7 +395,8 @@ class Online(Solver):
                 self._due(state)
             return Step("collect", verified)
         order = self._order(state, n)[state["at"] :]
-        result = self.look(machine, order, state, context.seconds_left)
+        seed = int(context.rng.integers(2**63))
+        result = self.look(machine, order, state, context.seconds_left, seed=seed)
         state["at"] += int(result.looked)
         return Step("exact", self._trimmed(machine, state, result))
 

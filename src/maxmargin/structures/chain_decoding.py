@@ -90,7 +90,7 @@ class ChainDecoding(Structure):
             One list a sequence.
         """
         batch = self.encoded(X)
-        given = self._known(known, batch)
+        given = self.codes_known(known, batch)
         codes = self.predict_encoded(batch, weights, n_jobs, given, inputs=X)
         return _split(self._decoded(codes), batch.offsets)
 
@@ -193,7 +193,7 @@ class ChainDecoding(Structure):
             For every sequence its labellings, best first; fewer where fewer exist.
         """
         batch = self.encoded(X)
-        found = self.kbest_batch(batch, weights, k, n_jobs, self._known(known, batch))
+        found = self.kbest_batch(batch, weights, k, n_jobs, self.codes_known(known, batch))
         return [[(self._decoded(codes), float(score)) for score, codes in paths] for paths in found]
 
     def kbest_batch(
@@ -337,7 +337,13 @@ class ChainDecoding(Structure):
         return found.reshape(-1, self.n_labels)
 
     def marginals_batch(
-        self, batch: EncodedBatch, weights: Weights, temperature: float = 1.0, n_jobs: int = 1
+        self,
+        batch: EncodedBatch,
+        weights: Weights,
+        temperature: float = 1.0,
+        n_jobs: int = 1,
+        *,
+        known: NDArray[np.int32] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the probabilities of the labels of all tokens, p(y) ~ exp(score / temperature).
 
@@ -351,6 +357,9 @@ class ChainDecoding(Structure):
             What scores are divided by; positive.
         n_jobs : int
             Number of threads.
+        known : int32 array of shape (n_tokens,), optional
+            Labels that are known, as places in ``labels_``; -1 where one is not. The sums are then
+            over the labellings that have them: probabilities are conditional on what is known.
 
         Returns
         -------
@@ -363,7 +372,10 @@ class ChainDecoding(Structure):
         self._require_prepared()
         self._refuse_constraints("probabilities")
         problem, native = self._decodable(batch, weights)
-        log_z, marginals = problem.marginals(native, temperature, True, n_jobs, *self._masks())
+        with self._naming_conflicts(known, batch):
+            log_z, marginals = problem.marginals(
+                native, temperature, True, n_jobs, *self._masks(), known=known
+            )
         return log_z, marginals.reshape(-1, self.n_labels)
 
     def log_partition_batch(
@@ -500,7 +512,21 @@ class ChainDecoding(Structure):
                 'use predict, or decode="off" without constraint features'
             )
 
-    def _known(self, known: Any, batch: EncodedBatch) -> NDArray[np.int32] | None:
+    def codes_known(self, known: Any, batch: EncodedBatch) -> NDArray[np.int32] | None:
+        """Return labels that are known before decoding as codes.
+
+        Parameters
+        ----------
+        known : list of sequences or None
+            Labels, None where one is not known; None: nothing is.
+        batch : EncodedBatch
+            The sequences.
+
+        Returns
+        -------
+        int32 array of shape (n_tokens,) or None
+            Places in ``labels_``, and -1 where nothing is known.
+        """
         return None if known is None else known_codes(known, self._codes, batch.offsets)
 
     @contextlib.contextmanager

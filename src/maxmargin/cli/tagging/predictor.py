@@ -61,8 +61,10 @@ class Predictor:
         """
         threads = self.options.threads
         if self.options.marginals:
-            with naming_model(self.options.model):
-                codes, probabilities, _ = self.kind.marginals(self.model, data, threads)
+            with naming_model(self.options.model), self._naming(data):
+                codes, probabilities, _ = self.kind.marginals(
+                    self.model, data, threads, **_given(known)
+                )
             return probability_cells(codes, probabilities, self.names, separator)
         if not self.options.scores:
             with self._naming(data):
@@ -88,7 +90,9 @@ class Predictor:
             )
         shares: list[Any] = [None] * len(found)
         if options.marginals:
-            shares = labelling_shares(self.kind, self.model, data, options.threads)
+            shares = labelling_shares(
+                self.kind, self.model, data, options.threads, **_given(known)
+            )
         for outputs, share in zip(found, shares, strict=True):
             yield [
                 (f"# {rank} {score:.6f}{share(score) if share else ''}", codes.tolist())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from maxmargin.cli.tasks.base import Examples
 from maxmargin.cli.tasks.classes import TEXT, ClassesTask
+from maxmargin.cli.tasks.encodings import in_utf8
 from maxmargin.errors import FileFormatError, ModelFormatError
 from maxmargin.printable import quoted
 
@@ -111,7 +112,9 @@ answer, divided by the height of the root) and parent_accuracy.
 
         taxonomy = None
         if options.taxonomy is not None:
-            taxonomy = _read_taxonomy(options.taxonomy, self.reading(options))
+            taxonomy = _read_taxonomy(
+                in_utf8(options.taxonomy, options.encoding), self.reading(options)
+            )
         return TaxonomySVM(
             taxonomy,
             classes="all" if options.inner_labels else "leaves",
@@ -191,6 +194,8 @@ def _place(path: Any, i: int, reading: dict[str, Any], *, short: bool = False) -
     if reading.get("format", TEXT) == TEXT and str(path) != "-":
         from maxmargin.io.lines import read_lines
 
+        if hasattr(path, "seek"):  # a file in memory, from its beginning again
+            path.seek(0)
         lines, _ = read_lines(path)
         place = f"line {[n for n, line in enumerate(lines, 1) if line.strip()][i]}"
     return place if short else f"{path}: {place}"

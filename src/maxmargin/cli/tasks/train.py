@@ -13,8 +13,10 @@ from maxmargin.cli.grid import add_grid, grid_of, in_words, settings_of
 from maxmargin.cli.options import add_threads, number
 from maxmargin.cli.peak_memory import peak_rss_mb
 from maxmargin.cli.progress import Progress
+from maxmargin.cli.reading import add_encoding
 from maxmargin.cli.report import add_report, check_report, report_task
 from maxmargin.cli.targets import check_targets
+from maxmargin.cli.tasks.encodings import in_utf8
 from maxmargin.cli.tasks.registry import CHAIN, TASKS, task_named
 from maxmargin.cli.training_options import (
     add_regularizer,
@@ -74,7 +76,9 @@ class TaskTraining:
         parser.add_argument(
             "--task", choices=(CHAIN, *TASKS), default=task.name, help="what is predicted"
         )
-        task.add_options(parser.add_argument_group(f"options of the task {task.name}"))
+        own = parser.add_argument_group(f"options of the task {task.name}")
+        task.add_options(own)
+        add_encoding(own)
         group = parser.add_argument_group("training")
         group.add_argument(
             "-C",
@@ -115,10 +119,12 @@ class TaskTraining:
         begin = time.perf_counter()
         grid = grid_of(options)
         reading = self.task.reading(options)
-        train = self.task.read(options.train, reading, truths=True)
+        train = self.task.read(in_utf8(options.train, options.encoding), reading, truths=True)
         valid = None
         if options.valid is not None:
-            valid = self.task.read(options.valid, reading, truths=True)
+            valid = self.task.read(in_utf8(options.valid, options.encoding), reading, truths=True)
+        if options.encoding is not None:
+            reading["encoding"] = options.encoding
         known = time.perf_counter()
         if not options.quiet and not options.json:
             say(f"{options.train}: {len(train)} {self.task.items}")

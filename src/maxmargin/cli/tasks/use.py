@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.cli.console import naming, say
 from maxmargin.cli.label_output import label_figures, print_labels
+from maxmargin.cli.tasks.encodings import in_utf8, remembered_encoding, written_as
 from maxmargin.cli.tasks.registry import task_named
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ CHAIN_ONLY = {
     "format": None,
     "function": None,
     "comments": None,
-    "encoding": None,
     "known": None,
 }
 
@@ -42,7 +42,12 @@ def _read(kind: StructuredKind, options: argparse.Namespace, *, truths: bool) ->
     from maxmargin.errors import ModelFormatError
 
     try:
-        return task_named(kind.task).read(options.file, kind.reading(options.model), truths=truths)
+        reading = dict(kind.reading(options.model))
+        if options.encoding is None:
+            options.encoding = remembered_encoding(reading)
+        reading.pop("encoding", None)
+        file = in_utf8(options.file, options.encoding)
+        return task_named(kind.task).read(file, reading, truths=truths)
     except ModelFormatError as error:
         raise ModelFormatError(f"{options.model}: {error}") from None
 
@@ -98,7 +103,12 @@ def predict_file(kind: StructuredKind, options: argparse.Namespace) -> tuple[int
     begin = time.perf_counter()
     task, _, examples, predicted, times = _predict(kind, options, truths=False)
     with naming(options.output), open_for_writing(options.output) as out:
-        task.write(out, examples, predicted)
+        written_as(
+            options.encoding,
+            out,
+            lambda file: task.write(file, examples, predicted),
+            options.model,
+        )
     return 0, {
         "task": task.name,
         f"n_{task.items}": len(examples),

@@ -115,4 +115,7 @@ def percent(share: float | None, decimals: int = 2, *, unit: bool = True) -> Mar
     if share is None or not math.isfinite(share):
         return Markup("\u2013")
     sign = f"{THIN}%" if unit else ""
-    return element("data", f"{100 * share:.{decimals}f}{sign}", value=repr(float(share)))
+    shown = f"{100 * share:.{decimals}f}"
+    if share != 0 and float(shown) == 0:  # a gap of nearly nothing is not nothing
+        shown = f"{100 * share:.1g}"
+    return element("data", f"{shown}{sign}", value=repr(float(share)))
