@@ -178,8 +178,8 @@ class TransductiveTagger(SequenceTagger):
         self-training (`constraint_driven`), with μ as the penalty and a fifth of C.
     margins : {"labels", "all"}
         "all": objective (13). "labels": constraints that need states beside the labels (one
-        segment, order, counts) guide the imputation only, which makes training with them a hundred
-        times as fast; see `TransductiveSVM`.
+        segment, order, counts) guide the imputation only, which makes training with them much
+        faster; see `TransductiveSVM`.
     anneal : int
         Stages with smaller μ before the last.
     tol, max_outer
