@@ -29,6 +29,9 @@ from maxmargin import (
     Constraints,
     DependencyParser,
     ElasticNet,
+    Latent,
+    LatentStructuralSVM,
+    LatentSVM,
     MulticlassSVM,
     Online,
     Parser,
@@ -40,6 +43,7 @@ from maxmargin import (
 from maxmargin._native import Engine, PassOptions
 from maxmargin.errors import NotCompatibleError
 from maxmargin.online import OnlineLearner
+from maxmargin.streams import EncodedCorpus, encode
 from qp_reference import solve
 from reference_chain import ReferenceChain
 
@@ -593,6 +597,40 @@ def test_parameters_may_not_change_after_fit():
     with pytest.raises(NotCompatibleError, match=r"hash_bits was 6 .* is 7 now"):
         model.partial_fit(X, y)
     assert model.set_params(hash_bits=6).partial_fit(X, y).n_examples_ == 12
+
+
+def test_encoded_files_are_not_gone_on_from(tmp_path):
+    X, y = sentences(6)
+    pairs = list(zip(X, y, strict=True))
+    encode(pairs, tmp_path / "d.mme")
+    corpus = EncodedCorpus.open(tmp_path / "d.mme")
+    for model in (SequenceTagger().fit(corpus), SequenceTagger().fit_stream(pairs)):
+        weights = model.weights_
+        with pytest.raises(NotCompatibleError, match="trained from an encoded file or a stream"):
+            model.partial_fit(X, y)
+        assert np.array_equal(model.weights_, weights)
+    with pytest.raises(NotCompatibleError, match="these data are an encoded file"):
+        SequenceTagger().partial_fit(corpus, None)
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y"),
+    [
+        (LatentSVM(), [[[1.0, 2.0]], [[0.0, 1.0]]], ["a", "b"]),
+        (LatentStructuralSVM(Latent(Chain(), states=2)), [np.eye(2), np.ones((2, 2))], ["ab", "ba"]),
+    ],
+)
+def test_latent_parts_are_not_learned_online(model, X, y):
+    y = [list(label) if len(label) > 1 else label for label in y]
+    for fitted in (model, clone(model).fit(X, y)):
+        for learn in (
+            lambda m=fitted: m.partial_fit(X, y),
+            lambda m=fitted: m.learn_one(X[0], y[0]),
+            lambda m=fitted: m.forget([0]),
+            lambda m=fitted: m.refine(),
+        ):
+            with pytest.raises(NotCompatibleError, match="latent parts .* all examples"):
+                learn()
 
 
 def test_labels_that_are_fixed_stay_fixed():
