@@ -4,7 +4,7 @@ What ``--threads`` (``n_jobs`` in Python) speeds up is the reading of features, 
 at a fixed w, and certificates. Passes that move w use one thread; what was tried there is in
 ``docs/architecture.md``, "Tried and dropped".
 
-    python benchmarks/threads.py --data ../shared/data [--tasks chunking,pos,jnlpba,brown] [--C 0.1,1]
+    python benchmarks/threads.py --data ../shared/data [--tasks chunking,brown] [--C 0.1,1]
 
 Every training is a process of its own, with one thread and with two by turns; figures are medians
 of ``--repeats`` runs. "To the gap" is the solver with its certificate, "file to model" is all of

@@ -184,8 +184,8 @@ def test_a_deadline_ends_a_collect_pass(n, threads):
 
 
 def test_a_deadline_is_seen_while_another_thread_works():
-    # The caller's share of the examples is sentences of one word, and all long ones are in the other share:
-    # whoever asks only between the caller's own examples sees no deadline.
+    # The caller's share of the examples is sentences of one word, and all long ones are in the
+    # other share: whoever asks only between the caller's own examples sees no deadline.
     rng = np.random.default_rng(6)
     short, long = (1,) * 40, (500,) * 40
     case = random_case(rng, n_labels=400, lengths=short + long, features="ones", n_sparse=8)
