@@ -14,7 +14,7 @@ DATA    ?= $(or $(MAXMARGIN_DATA),../shared/data)
 N       ?= 10000
 SEED    ?= 0
 TESTS   ?= tests/native tests/solvers tests/structures tests/features tests/io tests/constraints \
-           tests/transductive tests/streams tests/estimators/test_latent.py tests/estimators/test_online.py
+           tests/transductive tests/estimators/test_latent.py tests/estimators/test_online.py
 
 BIN       := $(VENV)/bin
 PIP       := $(BIN)/python -m pip --disable-pip-version-check --quiet

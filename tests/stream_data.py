@@ -10,6 +10,9 @@ import numpy as np
 from maxmargin import SequenceTagger
 from maxmargin.features.batch import WindowPlan
 
+#: A budget above what a process has in which many tests were run, or that a sanitizer watches.
+ROOM = "20G"
+
 WORDS = ["dogs", "cats", "bark", "sleep", "the", "a", "run", "old", "red", "Über"]
 
 

@@ -17,7 +17,7 @@ from maxmargin.errors import FileFormatError
 from maxmargin.io import container
 from maxmargin.streams import EncodedCorpus, encode, temporary_corpus
 from maxmargin.streams.sources import ColumnFile, ItemFile
-from stream_data import in_memory, objects, sentences
+from stream_data import ROOM, in_memory, objects, sentences
 
 
 @pytest.mark.parametrize("options", [{}, {"min_count": 2}, {"min_count": 3}, {"hash_bits": 8}])
@@ -199,7 +199,7 @@ def test_the_command(columns, tmp_path, capsys):
     plain = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert main(["train", out, "-m", models[1], "--json", "-q"]) == 0
     encoded = json.loads(capsys.readouterr().out.splitlines()[-1])
-    stream = ["--stream", "--memory", "900M", "--json", "-q"]
+    stream = ["--stream", "--memory", ROOM, "--json", "-q"]
     assert main(["train", str(columns), "-m", models[2], *features, *stream]) == 0
     streamed = json.loads(capsys.readouterr().out.splitlines()[-1])
     for found in (encoded, streamed):

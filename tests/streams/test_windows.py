@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from maxmargin.solvers import SDM, solve
 from maxmargin.streams import EncodedCorpus, budget, encode, plan_windows
 from maxmargin.streams.parts import GrowingArray
 from maxmargin.structures.chain import Chain
-from stream_data import column_text, in_memory, sentences, tiny_windows
+from stream_data import ROOM, column_text, in_memory, sentences, tiny_windows
 
 
 @pytest.mark.parametrize("solver", ["sdm", "sap", "nslack", "dualcoordinate"])
@@ -117,7 +118,7 @@ def test_threads_change_nothing(corpus):
 def test_grids_reuse_the_windows(corpus, columns, tmp_path, capsys):
     valid = ["--valid", str(columns), "--grid", "C=0.01,0.1"]
     args = ["train", corpus.path, "-m", str(tmp_path / "m.mm"), *valid, "--json", "-q"]
-    assert main([*args, "--memory", "900M"]) == 0
+    assert main([*args, "--memory", ROOM]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert len(found["grid"]) == 2
     assert found["n_windows"] == 1  # small data are worked on as if they were in memory
@@ -206,6 +207,7 @@ def test_a_killed_stream_resumes_to_the_same_model(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer takes more")
 def test_the_budget_is_kept(tmp_path):
     """The process's own peak, with planes and data several times the budget's share."""
     path = tmp_path / "train.tsv"
@@ -248,7 +250,7 @@ def run_cli(*arguments):
 
 
 def test_a_budget_that_is_too_small_says_what_is_needed(corpus, tmp_path, capsys):
-    with pytest.raises(MemoryError, match=r"too small; these data need [0-9.]+ MB"):
+    with pytest.raises(MemoryError, match=r"too small; these data need [0-9.]+ [MG]B"):
         plan_windows(corpus.batch, 1_000_000)
     assert plan_windows(corpus.batch, 10**10) is None
     assert main(["train", corpus.path, "-m", str(tmp_path / "m.mm"), "--memory", "1M"]) == 2
@@ -298,6 +300,8 @@ def test_spill_directories(columns, tmp_path):
         SequenceTagger(template="pos").fit_stream(columns, spill=tmp_path / "missing")
     spill = tmp_path / "spill"
     spill.mkdir()
-    model = SequenceTagger(template="pos", random_state=0).fit_stream(columns, spill=spill)
+    model = SequenceTagger(template="pos", random_state=0).fit_stream(
+        columns, memory=ROOM, spill=spill
+    )
     assert list(spill.iterdir()) == []
     assert np.array_equal(model.weights_, in_memory(columns, template="pos").weights_)
