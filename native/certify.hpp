@@ -34,7 +34,7 @@ class Certifier {
     const double conjugate = wide.conjugate();
     const Blocks<T>& blocks = engine_.blocks();
     const double dual = engine_.C() * (blocks.expected_loss() - blocks.expected_price()) - conjugate;
-    // The array is used again: with many labels the system needs longer to clear a new one than the sums take.
+    // The array is used again: the system would have to clear a new one, which is large where labels are many.
     if (!primal) primal = primal_of(engine_.weights().data(), wide.data());
     if (!own.empty()) {
       // Multipliers may not give w to the digits that it had: the better of the two is returned.
