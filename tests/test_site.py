@@ -83,4 +83,6 @@ def test_site_builds_strictly(tmp_path: Path) -> None:
 def test_pages_need_no_network() -> None:
     """No font, script or picture from elsewhere is asked for by what we add to the theme."""
     for path in [*ROOT.glob("docs/*.py"), *ROOT.glob("docs/static/*"), *ROOT.glob("docs/extra/*")]:
-        assert "//" not in re.sub(r"^\s*#.*$", "", path.read_text("utf-8"), flags=re.MULTILINE)
+        text = re.sub(r"^\s*#.*$", "", path.read_text("utf-8"), flags=re.MULTILINE)
+        # The name space of SVG is a name: nothing is fetched from there.
+        assert "//" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")

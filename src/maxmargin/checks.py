@@ -12,8 +12,11 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 __all__ = [
     "check_choice",
+    "check_finite_targets",
     "check_not_negative",
     "check_number",
     "check_whole",
@@ -127,3 +130,30 @@ def check_whole_attributes(owner: object, **least: int) -> None:
         value = getattr(owner, name)
         if not is_whole(value, lowest):
             raise ValueError(f"{name} must be a whole number of at least {lowest}, got {value!r}")
+
+
+def check_finite_targets(y: Any) -> None:
+    """Refuse numbers as targets of which one is not finite.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_examples,) or (n_examples, 1)
+        What was given; what is no array of numbers is for others to refuse.
+
+    Raises
+    ------
+    ValueError
+        Names the first example.
+    """
+    try:
+        values = np.asarray(y)
+    except (TypeError, ValueError):  # rows of several lengths
+        return
+    if values.dtype.kind != "f" or values.ndim == 0:
+        return
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        raise ValueError(
+            f"y: that of example {bad[0, 0]} is {values[tuple(bad[0])]}; expected a finite number "
+            "(no NaN, no infinity)"
+        )

@@ -249,7 +249,7 @@ def test_the_example(capsys):
         (np.repeat(["a", "b", "c"], 50), "Only binary classification is supported"),
         (np.zeros(150), "1 class"),
         (np.linspace(0, 1, 150), "Unknown label type"),
-        (np.where(np.arange(150) == 3, np.nan, 1.0), "NaN"),
+        (np.where(np.arange(150) == 3, np.nan, 1.0), "y: that of example 3 is nan"),
         (None, "requires y"),
         (y[:-1], "150 examples"),
     ],
@@ -276,8 +276,12 @@ def test_bad_margins_and_weights(options, message):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e13])
 def test_bad_targets(bad):
-    with pytest.raises(ValueError, match=r"NaN|infinity|example 7"):
-        SVR().fit(Z, np.where(np.arange(len(t)) == 7, bad, t))
+    targets = np.where(np.arange(len(t)) == 7, bad, t)
+    for method in (SVR().fit, SVR().partial_fit):
+        with pytest.raises(ValueError, match=r"y: that of example 7 is"):
+            method(Z, targets)
+        with pytest.raises(ValueError, match=r"y: that of example 7 is"):
+            method(Z, targets.tolist())
 
 
 @pytest.mark.parametrize(

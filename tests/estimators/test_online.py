@@ -29,6 +29,9 @@ from maxmargin import (
     Constraints,
     DependencyParser,
     ElasticNet,
+    Latent,
+    LatentStructuralSVM,
+    LatentSVM,
     MulticlassSVM,
     Online,
     Parser,
@@ -40,6 +43,7 @@ from maxmargin import (
 from maxmargin._native import Engine, PassOptions
 from maxmargin.errors import NotCompatibleError
 from maxmargin.online import OnlineLearner
+from maxmargin.streams import EncodedCorpus, encode
 from qp_reference import solve
 from reference_chain import ReferenceChain
 
@@ -517,6 +521,20 @@ def test_another_process_goes_on_after_a_kill(tmp_path):
     assert resumed.certificate_ == whole.certificate_
 
 
+def test_pickles_of_earlier_versions_go_on():
+    X, y = sentences(40)
+    model = SequenceTagger(C=0.3, random_state=0).partial_fit(X[:30], y[:30])
+    earlier = pickle.loads(pickle.dumps(model))
+    state = earlier._online.__getstate__()
+    del state["state"]["seen"]
+    # An `Online` of that time had no attribute of this name.
+    solver = Online.__new__(Online)
+    solver.__dict__.update({k: v for k, v in vars(model._online.solver).items() if k != "replay"})
+    earlier._online.__setstate__(state | {"solver": solver})
+    whole = model.partial_fit(X[30:], y[30:])
+    assert np.array_equal(earlier.partial_fit(X[30:], y[30:]).weights_, whole.weights_)
+
+
 def test_a_model_file_has_the_model_only(tmp_path):
     X, y = sentences(20)
     model = SequenceTagger(**EXACT).partial_fit(X, y)
@@ -570,6 +588,49 @@ def test_parameters_that_change_the_layout_may_not_change():
     model.set_params(loss="hamming", C=2.0)
     model.partial_fit(X, y)
     assert model.certificate_.C == 2.0
+
+
+def test_parameters_may_not_change_after_fit():
+    X, y = sentences(6)
+    model = SequenceTagger(hash_bits=6, **EXACT).fit(X, y)
+    model.set_params(hash_bits=7)
+    with pytest.raises(NotCompatibleError, match=r"hash_bits was 6 .* is 7 now"):
+        model.partial_fit(X, y)
+    assert model.set_params(hash_bits=6).partial_fit(X, y).n_examples_ == 12
+
+
+def test_encoded_files_are_not_gone_on_from(tmp_path):
+    X, y = sentences(6)
+    pairs = list(zip(X, y, strict=True))
+    encode(pairs, tmp_path / "d.mme")
+    corpus = EncodedCorpus.open(tmp_path / "d.mme")
+    for model in (SequenceTagger().fit(corpus), SequenceTagger().fit_stream(pairs)):
+        weights = model.weights_
+        with pytest.raises(NotCompatibleError, match="trained from an encoded file or a stream"):
+            model.partial_fit(X, y)
+        assert np.array_equal(model.weights_, weights)
+    with pytest.raises(NotCompatibleError, match="these data are an encoded file"):
+        SequenceTagger().partial_fit(corpus, None)
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y"),
+    [
+        (LatentSVM(), [[[1.0, 2.0]], [[0.0, 1.0]]], ["a", "b"]),
+        (LatentStructuralSVM(Latent(Chain(), states=2)), [np.eye(2), -np.eye(2)], ["ab", "ba"]),
+    ],
+)
+def test_latent_parts_are_not_learned_online(model, X, y):
+    y = [list(label) if len(label) > 1 else label for label in y]
+    for fitted in (model, clone(model).fit(X, y)):
+        for learn in (
+            lambda m=fitted: m.partial_fit(X, y),
+            lambda m=fitted: m.learn_one(X[0], y[0]),
+            lambda m=fitted: m.forget([0]),
+            lambda m=fitted: m.refine(),
+        ):
+            with pytest.raises(NotCompatibleError, match=r"latent parts .* all examples"):
+                learn()
 
 
 def test_labels_that_are_fixed_stay_fixed():

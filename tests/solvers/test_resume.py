@@ -20,6 +20,7 @@ from maxmargin.solvers import (
     InteriorPoint,
     NSlack,
     OneSlack,
+    Online,
     Subgradient,
 )
 from maxmargin.solvers.steps import Context
@@ -35,6 +36,7 @@ RUNS = {
     "nslack": (NSlack(epsilon=1e-6), L2()),
     "interiorpoint": (InteriorPoint(warm_passes=2, keep_rounds=2), L2()),
     "dualcoordinate": (DualCoordinate(), L2()),
+    "online": (Online(), L2()),
     "bcfw": (BCFW(), L2()),
     "bcfw gap": (BCFW("gap", cached_passes=2), L2()),
     "bcfw last": (BCFW("uniform", average=False), L2()),
@@ -236,7 +238,18 @@ NUMBERS = [None, True, "x", -1, 10**400, float("nan"), float("inf"), [], 0.5, 0]
 
 
 @pytest.mark.parametrize(
-    "name", ["sdm", "sdm paper", "sap paper", "nslack", "bcfw", "oneslack", "subgradient"]
+    "name",
+    [
+        "sdm",
+        "sdm paper",
+        "sap paper",
+        "nslack",
+        "dualcoordinate",
+        "online",
+        "bcfw",
+        "oneslack",
+        "subgradient",
+    ],
 )
 def test_nonsense_in_the_state_of_a_solver(name, saved, tmp_path):
     path = tmp_path / "run.npz"
@@ -249,6 +262,30 @@ def test_nonsense_in_the_state_of_a_solver(name, saved, tmp_path):
                 go(name, 8, checkpoint=path, resume=True)
             except ModelFormatError as error:
                 assert str(path) in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if RUNS[name][0].later])
+def test_states_of_earlier_versions_are_gone_on_from(name, saved, tmp_path):
+    path = tmp_path / "run.npz"
+    later = RUNS[name][0].later
+
+    def earlier(run):
+        for key in later:
+            del run["solver"][key]
+
+    changed(saved[name], path, earlier)
+    found = go(name, 9, checkpoint=path, resume=True)
+    assert_same_run(go(name, 9), found)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"), [("dualcoordinate", "share", 1.5), ("online", "seen", 13)]
+)
+def test_values_out_of_range(name, key, value, saved, tmp_path):
+    path = tmp_path / "run.npz"
+    changed(saved[name], path, lambda run: run["solver"].update({key: value}))
+    with pytest.raises(ModelFormatError, match=f"{key} is {value}"):
+        go(name, 8, checkpoint=path, resume=True)
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, None])

@@ -53,6 +53,7 @@ def test_a_bad_line_in_the_middle(tmp_path):
         (([["a"], ["b"]], ["N"]), r"sequence 7 has 2 tokens and 1 label|sequence 7"),
         (([], []), "sequence 7"),
         ("no pair", "example 7 of the stream is a str"),
+        (([["a"], ["b"]], ["N", None]), r"sequence 7, token 1: the label None is a NoneType"),
         (([["a"]], "N"), "example 7 of the stream has a str for its labels"),
         ((3, ["N"]), "sequence 7"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -182,6 +183,15 @@ def test_bad_parquet(tmp_path):
         encode(tmp_path / "none.parquet", tmp_path / "d.mme", sequence="s")
     found = encode(tmp_path / "none.parquet", tmp_path / "d.mme", sequence="s", on_error="skip")
     assert (found.n_sequences, found.n_skipped) == (1, 1)
+    # Rows are those of the data, not of the part that is in memory.
+    words = pa.table({"s": [1, 2, 3, 3], "w": ["a", "b", "c", None], "t": ["N", "N", "V", "V"]})
+    pq.write_table(words, tmp_path / "late.parquet")
+    place = r"late\.parquet: row 3, column 'w': found a missing value"
+    with pytest.raises(FileFormatError, match=place):
+        encode(tmp_path / "late.parquet", tmp_path / "d.mme", sequence="s")
+    found = encode(tmp_path / "late.parquet", tmp_path / "d.mme", sequence="s", on_error="skip")
+    assert (found.n_sequences, found.n_skipped) == (2, 1)
+    assert re.search(place, found.first_error)
 
 
 def test_the_command(columns, tmp_path, capsys):

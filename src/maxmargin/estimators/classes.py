@@ -13,6 +13,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from maxmargin.checks import check_finite_targets
 from maxmargin.estimators.accuracy import AUTO, Accuracy, automatic
 from maxmargin.estimators.argument_types import (
     Callbacks,
@@ -412,6 +413,7 @@ def _checked_labels(y: Any) -> Any:
         if any(not isinstance(label, str) for label in labels):
             return labels
     array = column_or_1d(y, warn=True)
+    check_finite_targets(array)
     assert_all_finite(array, input_name="y")
     check_classification_targets(array)
     return array

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from maxmargin.estimators.callbacks import FitTasks, closing_callbacks, with_cal
 from maxmargin.estimators.empty import object_array
 from maxmargin.estimators.structural import StructuralEstimator, own_copy, sum_weight
 from maxmargin.estimators.threads import threads_of
+from maxmargin.online import OnlineLearner
 from maxmargin.regularizers import GaussianPrior, make_regularizer
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.cccp import CCCPResult
@@ -45,6 +46,13 @@ from maxmargin.structures.latent import Latent, LatentTraining
 __all__ = ["LatentEstimator", "LatentStructuralSVM"]
 
 
+#: Why an estimator with latent parts does not learn online.
+_NOT_ONLINE = (
+    "{} does not learn online: latent parts are imputed again and again for all examples under one "
+    "w, and no bound holds for those that came before; use fit with all examples"
+)
+
+
 class LatentEstimator(StructuralEstimator):
     """What the estimators with latent parts share: several starts, the procedure, the model.
 
@@ -61,6 +69,12 @@ class LatentEstimator(StructuralEstimator):
     n_starts: int
     anneal: float
     self_paced: bool
+
+    def _learn_more(self, *_: Any) -> Self:
+        raise NotCompatibleError(_NOT_ONLINE.format(type(self).__name__))
+
+    def _require_online(self, what: str) -> OnlineLearner:
+        raise NotCompatibleError(_NOT_ONLINE.format(f"{type(self).__name__} has no {what} and"))
 
     @abstractmethod
     def _new_latent(self) -> Any:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
@@ -18,6 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from maxmargin.checks import check_finite_targets
 from maxmargin.estimators.accuracy import AUTO, Accuracy, automatic
 from maxmargin.estimators.argument_types import (
     Callbacks,
@@ -299,8 +299,7 @@ random_state, callbacks, checkpoint, resume
 
     def _labels_of(self, y: Any) -> Any:
         labels = column_or_1d(y, warn=True)
-        if len(labels) > 0 and labels.dtype.kind == "f":
-            assert_all_finite(labels, input_name="y")
+        check_finite_targets(labels)
         check_classification_targets(labels)
         return labels
 
@@ -377,8 +376,7 @@ def _require_two_classes(labels: NDArray[Any]) -> None:
         other = labels[np.argmax(labels != labels[0])]
         if ((labels == labels[0]) | (labels == other)).all():
             return  # the rule, without sorting
-    if labels.dtype.kind == "f":
-        assert_all_finite(labels, input_name="y")
+    check_finite_targets(labels)
     kind = type_of_target(labels, input_name="y", raise_unknown=True)
     if kind != "binary":
         check_classification_targets(labels)  # which tells of numbers that are no labels
@@ -518,6 +516,7 @@ random_state, callbacks, checkpoint, resume
         """
         if y is None:
             raise ValueError("SVR requires y to be passed, but the target y is None")
+        check_finite_targets(y)
         X, targets = validate_data(
             self, X, y, accept_sparse="csr", dtype=list(_TYPES), order="C", y_numeric=True
         )

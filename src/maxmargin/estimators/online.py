@@ -49,12 +49,15 @@ class Trained(NamedTuple):
         X, y and what else ``fit`` was given, of structures that keep them as they are.
     dtype : str
         Type of the weights.
+    params : dict
+        The estimator's parameters on which weights and planes depend.
     """
 
     machine: Machine
     parts: dict[str, Any]
     examples: tuple[Any, Any, Mapping[str, Any]] | None
     dtype: str
+    params: dict[str, Any]
 
 
 class OnlineMixin:
@@ -138,7 +141,7 @@ class OnlineMixin:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but it is None")
         learner = self._online
         if learner is not None:
-            self._check_params()
+            self._check_params(self._online_params)
             learner.set_C(self._online_C())
             learner.learn(X, y, fit_params, ids)
         else:
@@ -163,6 +166,7 @@ class OnlineMixin:
             dtype = self._accuracy(X, y).dtype
             structure = self._online_structure()
         else:
+            self._check_params(trained.params)
             dtype, structure = trained.dtype, self.structure_
         grown = growing(structure, dtype)
         seed = self.random_state
@@ -229,10 +233,10 @@ class OnlineMixin:
         params: dict[str, Any] = self.get_params(deep=False)
         return {name: value for name, value in params.items() if name not in FREE}
 
-    def _check_params(self) -> None:
+    def _check_params(self, params: Mapping[str, Any]) -> None:
         """Refuse to go on with other features, labels or losses than before."""
         for name, value in self._present_params().items():
-            before = self._online_params.get(name)
+            before = params.get(name)
             if value is before:
                 continue
             try:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from maxmargin.checks import check_finite_targets
 from maxmargin.errors import NotCompatibleError
 from maxmargin.estimators.argument_types import ExampleWeights
 from maxmargin.estimators.online import OnlineMixin
@@ -51,6 +52,7 @@ class OnlineMatrixMixin(OnlineMixin):
         """
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but it is None")
+        check_finite_targets(y)
         X, targets = validate_data(
             self,
             X,

@@ -207,7 +207,8 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
             if keeps_examples(structure):
                 examples = (*training.examples, training.fit_params)
             parts = bound.prepared.parts
-            self._trained_state = Trained(result.engine, parts, examples, bound.dtype)
+            params = self._present_params()
+            self._trained_state = Trained(result.engine, parts, examples, bound.dtype, params)
             self.weights_ = bound.own_weights(result.weights)
             if wanted.enough != wanted.gap and not result.converged:
                 self.converged_ = result.certificate.gap <= wanted.enough

@@ -406,6 +406,11 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         SequenceTagger
             Itself.
         """
+        if isinstance(X, EncodedSequences):
+            raise NotCompatibleError(
+                "partial_fit takes sequences and their labels, and these data are an encoded file; "
+                "train with fit, or give the sequences themselves"
+            )
         self._check_stored({name: getattr(self, name) for name in OBJECTIVE})
         if isinstance(self.class_weight, str):
             raise NotCompatibleError(

@@ -178,12 +178,13 @@ class TransductiveTagger(SequenceTagger):
         self-training (`constraint_driven`), with μ as the penalty and a fifth of C.
     margins : {"labels", "all"}
         "all": objective (13). "labels": constraints that need states beside the labels (one
-        segment, order, counts) guide the imputation only, which makes training with them a hundred
-        times as fast; see `TransductiveSVM`.
+        segment, order, counts) guide the imputation only, which makes training with them much
+        faster; see `TransductiveSVM`.
     anneal : int
         Stages with smaller μ before the last.
     tol, max_outer
-        When the concave-convex procedure ends.
+        When the concave-convex procedure ends. From the start by self-training few iterations are
+        as good as many, or better.
     constraints, decode, penalty, constraint_features, infeasible, beam
         As in `SequenceTagger`. Constraints may be given to ``fit`` as well. ``beam`` is that of
         training too, where thousands of inferences are made.
@@ -233,7 +234,7 @@ class TransductiveTagger(SequenceTagger):
         margins: str = "labels",
         anneal: int = 0,
         tol: float = 1e-3,
-        max_outer: int = 20,
+        max_outer: int = 2,
         constraints: Any = None,
         decode: str = "off",
         penalty: float = 1.0,

@@ -411,6 +411,8 @@ class OnlineLearner:
     def __setstate__(self, state: dict[str, Any]) -> None:
         engine, data = state.pop("_engine_state"), state.pop("_data")
         self.__dict__.update(state)
+        # (Pickles of earlier versions do not have it. Between two batches all were looked at.)
+        self.state.setdefault("seen", self.n_examples)
         self.chunks = Chunks(self.growing, data)
         self.machine = self._engine(self.chunks)
         self.machine.restore(engine)

@@ -11,6 +11,8 @@ members below, and refused, with the solvers that can, by `maxmargin.solvers.ref
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from maxmargin._native import Problem
@@ -40,6 +42,9 @@ class Solver(ABC):
     linear_terms: ClassVar[bool] = True
     #: Whether passes may go from window to window, where not all planes are in memory.
     windows: ClassVar[bool] = False
+
+    #: What its state has and checkpoints of earlier versions do not, with the value to go on with.
+    later: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     @property
     def factored(self) -> bool:

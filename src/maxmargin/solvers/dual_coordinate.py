@@ -33,7 +33,9 @@ earlier run are gone on from (hot start): ``warm_start``, or ``engine`` of
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from maxmargin._native import CoordinateOptions, Engine, PassOptions, PassResult
@@ -62,6 +64,7 @@ class DualCoordinate(Solver):
 
     name: ClassVar[str] = "dualcoordinate"
     windows: ClassVar[bool] = True
+    later: ClassVar[Mapping[str, Any]] = MappingProxyType({"share": 1.0})
 
     tol: float | None = None
     cached_passes: int = 20
@@ -75,6 +78,12 @@ class DualCoordinate(Solver):
     def init(self, context: Context) -> dict[str, Any]:
         """Return the state before the first pass."""
         return {"left": 0, "work": 0.0, "gain": 0.0, "psi": None, "share": 1.0}
+
+    def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
+        """Refuse a state that no run can have had."""
+        super().check_state(state, machine, context)
+        if not 0 <= state["share"] <= 1:
+            raise ValueError(f"share is {state['share']}; expected a number from 0 to 1")
 
     def step(self, machine: Engine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass: lines 3 to 12 for every example."""

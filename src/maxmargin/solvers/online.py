@@ -418,3 +418,5 @@ class Online(Solver):
         super().check_state(state, machine, context)
         if not 0 <= state["at"] <= context.n_examples or not state["tol"] > 0:
             raise ValueError(f"at is {state['at']} of {context.n_examples} examples")
+        if state["seen"] > context.n_examples:
+            raise ValueError(f"seen is {state['seen']} of {context.n_examples} examples")

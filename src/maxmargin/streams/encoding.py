@@ -200,6 +200,7 @@ class _Encoding:
         else:
             if self.known is None:
                 _, classes = encode_labels(chunk.labels)
+                _check_types(classes, chunk.labels)
                 for label in classes:
                     found.setdefault(label, len(found))
             codes, _ = encode_labels(chunk.labels, found)
@@ -259,12 +260,7 @@ class _Encoding:
         classes, columns, counts = self._labels()
         if check is not None:
             check(classes)
-        for label in classes:
-            if type(label) not in LABEL_TYPES:
-                raise TypeError(
-                    f"the label {quoted(label)} is a {type(label).__name__}; an encoded file holds "
-                    "labels that are str, int, float or bool"
-                )
+        _check_types(classes, ())  # those of ``labels``, which no sequence need have
         kept = self._drop_rare()
         sizes = [
             n if some is None else len(some)
@@ -379,6 +375,23 @@ def _ahead(chunks: Iterator[Chunk], threaded: bool) -> Iterator[Chunk]:
         while (chunk := coming.result()) is not None:
             coming = pool.submit(next, chunks, None)
             yield chunk
+
+
+def _check_types(classes: list[Any], labels: Any) -> None:
+    """Refuse labels that no file can hold, with the first token that has one."""
+    for bad in classes:
+        if type(bad) in LABEL_TYPES:
+            continue
+        places = (
+            f"y: sequence {i}, token {k}: "
+            for i, sequence in enumerate(labels)
+            for k, label in enumerate(sequence)
+            if label == bad
+        )
+        raise TypeError(
+            f"{next(places, '')}the label {quoted(bad)} is a {type(bad).__name__}; an encoded file "
+            "holds labels that are str, int, float or bool"
+        )
 
 
 def _placed(error: Exception, where: str, number: int) -> Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -132,10 +133,8 @@ class TableFiles(Source):
             rows, labels = from_table(table, features, label, by)
         except ValueError as error:
             if skipped.raises:
-                raise FileFormatError(
-                    f"{self.name}: {error} (rows are counted from row {first} of the data)"
-                ) from None
-            yield from self._good(table, features, label, skipped)
+                raise self._at_row(error, first) from None
+            yield from self._good(table, features, label, first, skipped)
             return
         assert labels is not None
         cells = [
@@ -144,8 +143,13 @@ class TableFiles(Source):
         ]
         yield Chunk(*ColumnTable.from_rows(cells, self.name).labelled(-1), self.name)
 
+    def _at_row(self, error: ValueError, first: int) -> FileFormatError:
+        """Return an error about a row of a part as one about a row of the data."""
+        text = re.sub(r"^row (\d+)", lambda row: f"row {first + int(row[1])}", str(error))
+        return FileFormatError(f"{self.name}: {text}")
+
     def _good(
-        self, table: Any, features: list[str], label: str, skipped: Skipped
+        self, table: Any, features: list[str], label: str, first: int, skipped: Skipped
     ) -> Iterator[Chunk]:
         """Give what is good of some rows, sequence by sequence."""
         if not self.by:
@@ -159,9 +163,9 @@ class TableFiles(Source):
             try:
                 from_table(part, features, label, self.by or None)
             except ValueError as error:
-                skipped.note(error)
+                skipped.note(self._at_row(error, first + a))
             else:
-                yield from self._chunk(part, features, label, a, skipped)
+                yield from self._chunk(part, features, label, first + a, skipped)
 
 
 def _opened(given: Any) -> tuple[Any, str]:

@@ -32,7 +32,7 @@ known: (μ/m) ω |ψ_k - a_k| ≤ ω.
 
 **Constraints that only guide.** (14) is asked for thousands of times, (15) once an outer iteration.
 A constraint that needs states beside the labels ("each label is one segment") makes (14) a search
-that is a hundred times as slow as Viterbi. With ``margins="labels"`` such constraints, where v is
+that is far slower than Viterbi. With ``margins="labels"`` such constraints, where v is
 known and φ binary, stand in (15) only: instead of (9) their part is
 
     max_y w·Φ(y) - max_y [w·Φ(y) - (μ/4) ω (φ_k(y) - a_k)²]  ≥  (μ/4) ω (φ_k(ȳ) - a_k)²,

@@ -95,6 +95,12 @@ class GrowingChain(Growing):
 
     def adopt(self, parts: dict[str, Any]) -> tuple[dict[str, Any], None]:
         """Go on from what ``fit`` made."""
+        if "offsets" not in parts:  # of a mapped file
+            raise NotCompatibleError(
+                "the model was trained from an encoded file or a stream, whose data are not kept "
+                "in memory, and partial_fit needs all examples; begin with partial_fit, or with "
+                "fit(X, y)"
+            )
         encoder = self.structure.encoder
         begin_growing(encoder)
         self._room = (encoder.n_sparse, encoder.n_pair)
