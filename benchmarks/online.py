@@ -11,9 +11,9 @@ one pass of Vowpal Wabbit's learning to search over the same features (`peer_vw.
 the package is not installed). Times are processor seconds from file to model; Vowpal Wabbit reads
 a text of its own with the features in it, which it did not have to make.
 
-C of both trainings was chosen with ``--choose``, which trains on the first 85 % of the training
-file and scores the rest: no test data are seen. Scores are token accuracy, and F1 of chunks for
-JNLPBA.
+``--choose`` trains on the first 85 % of the training file and scores the rest, for four values of C
+of both trainings and three learning rates of Vowpal Wabbit: no test data are seen. Scores are token
+accuracy, and F1 of chunks for JNLPBA.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,24 +39,27 @@ from maxmargin.metrics import evaluate
 HERE = Path(__file__).resolve().parent
 QUICK = 300
 GRID = (0.02, 0.05, 0.1, 0.2)
+#: Learning rates of Vowpal Wabbit, whose own is 0.5.
+RATES = (0.1, 0.5, 2.0)
 
 
 @dataclass(frozen=True)
 class Task:
-    """A corpus, its template and label column, and the C of each training (by ``--choose``)."""
+    """A corpus, its template and label column, and what ``--choose`` chose."""
 
     corpus: str
     template: str
     column: int
     online: float
     batch: float
+    rate: float
     f1: bool = False
 
 
 TASKS = {
-    "chunking": Task("conll2000", "chunking@1", 2, 0.1, 0.1),
-    "jnlpba": Task("jnlpba", "ner@1", -1, 0.05, 0.1, f1=True),
-    "brown": Task("brown_pos", "pos@1", -1, 0.1, 0.2),
+    "chunking": Task("conll2000", "chunking@1", 2, 0.1, 0.1, 0.5),
+    "jnlpba": Task("jnlpba", "ner@1", -1, 0.05, 0.1, 0.5, f1=True),
+    "brown": Task("brown_pos", "pos@1", -1, 0.1, 0.2, 0.5),
 }
 
 
@@ -86,22 +90,30 @@ def batch(table: ColumnTable, task: Task, C: float) -> SequenceTagger:
     return SequenceTagger(template=task.template, C=C, gap=0.01, random_state=0).fit(X, y)
 
 
-def choose(name: str, task: Task, data: Path, limit: int | None) -> None:
-    """Print the scores on held-out training data for each C."""
+def choose(name: str, task: Task, data: Path, limit: int | None, *, ours: bool, vw: bool) -> None:
+    """Print the scores on held-out training data for each C, and for each rate."""
     rows = read(data / task.corpus / "train.tsv.gz", limit).rows()
     cut = int(0.85 * len(rows))
     train, held_out = ColumnTable.from_rows(rows[:cut]), ColumnTable.from_rows(rows[cut:])
-    for kind, training in (("online", online), ("batch", batch)):
+    for kind, training in (("online", online), ("batch", batch)) if ours else ():
         found = {C: score(training(train, task, C), held_out, task) for C in GRID}
-        text = "  ".join(f"C={C:g}: {100 * value:.2f}" for C, value in found.items())
-        best = max(found, key=lambda C: found[C])
-        print(f"{name:9} {kind:6} {text}   best C={best:g}", flush=True)
+        print_best(name, kind, "C", found)
+    if vw:
+        runs = vowpal_wabbit(task, train, held_out, RATES)
+        print_best(name, "VW", "rate", {rate: run["score"] for rate, run in runs.items()})
 
 
-def vowpal_wabbit(task: Task, data: Path, limit: int | None) -> dict[str, Any] | None:
-    """Return the score and the seconds of Vowpal Wabbit's one pass, if it is installed."""
-    if importlib.util.find_spec("vowpalwabbit") is None:
-        return None
+def print_best(name: str, kind: str, what: str, found: dict[float, float]) -> None:
+    text = "  ".join(f"{what}={x:g}: {100 * value:.2f}" for x, value in found.items())
+    best = max(found, key=lambda x: found[x])
+    print(f"{name:9} {kind:6} {text}   best {what}={best:g}", flush=True)
+
+
+def vowpal_wabbit(
+    task: Task, train_table: ColumnTable, test_table: ColumnTable, rates: Sequence[float]
+) -> dict[float, dict[str, Any]]:
+    """Return the score and the seconds of one pass of Vowpal Wabbit for each learning rate."""
+    tables = {"train": train_table, "test": test_table}
     with tempfile.TemporaryDirectory() as folder:
         files = {part: Path(folder) / part for part in ("train", "test")}
         labels, model = Path(folder) / "labels.json", Path(folder) / "model"
@@ -113,7 +125,7 @@ def vowpal_wabbit(task: Task, data: Path, limit: int | None) -> dict[str, Any] |
             return done.stdout
 
         for part, file in files.items():
-            table = read(data / task.corpus / f"{part}.tsv.gz", limit)
+            table = tables[part]
             columns = file.with_suffix(".tsv")
             text = "".join(
                 "".join(" ".join(row) + "\n" for row in sentence) + "\n"
@@ -125,20 +137,22 @@ def vowpal_wabbit(task: Task, data: Path, limit: int | None) -> dict[str, Any] |
             column = ["--label-column", task.column] if task.column >= 0 else []
             run(*convert, "--to", "crfsuite", "--template", task.template, *column)
             run(HERE / "peer_vw.py", "convert", items, file.with_suffix(".vw"), labels)
-        train = files["train"].with_suffix(".vw")
-        trained = run(HERE / "peer_vw.py", "train", train, model, labels)
-        predictions = Path(folder) / "predictions"
-        test = files["test"].with_suffix(".vw")
-        run(HERE / "peer_vw.py", "tag", test, model, labels, predictions)
-        truth = read(data / task.corpus / "test.tsv.gz", limit).labels(task.column)
-        flat = [line for line in predictions.read_text(encoding="utf-8").splitlines() if line]
-        ends = truth.offsets.tolist()
-        bounds = list(itertools.pairwise(ends))
+        truth = test_table.labels(task.column)
+        bounds = list(itertools.pairwise(truth.offsets.tolist()))
         gold = [[truth.names[k] for k in truth.codes[a:b].tolist()] for a, b in bounds]
-        report = evaluate(gold, [flat[a:b] for a, b in bounds])
-    found = json.loads(trained)
-    value = report.f1 if task.f1 else report.token_accuracy
-    return {"score": float(value), "seconds": found["cpu_total"]}
+        results = {}
+        for rate in rates:
+            train = files["train"].with_suffix(".vw")
+            trained = run(HERE / "peer_vw.py", "train", train, model, labels, "--rate", rate)
+            predictions = Path(folder) / "predictions"
+            test = files["test"].with_suffix(".vw")
+            run(HERE / "peer_vw.py", "tag", test, model, labels, predictions)
+            lines = predictions.read_text(encoding="utf-8").splitlines()
+            flat = [line for line in lines if line]
+            report = evaluate(gold, [flat[a:b] for a, b in bounds])
+            value = report.f1 if task.f1 else report.token_accuracy
+            results[rate] = {"score": float(value), "seconds": json.loads(trained)["cpu_total"]}
+    return results
 
 
 def measure(name: str, task: Task, data: Path, limit: int | None) -> None:
@@ -178,23 +192,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with conll2000/ ...")
     parser.add_argument("--tasks", default=",".join(TASKS), help="of %(default)s")
-    parser.add_argument("--alone", action="store_true", help="without Vowpal Wabbit")
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument("--alone", action="store_true", help="without Vowpal Wabbit")
+    who.add_argument("--peer", action="store_true", help="Vowpal Wabbit only")
     parser.add_argument("--choose", action="store_true", help="scores on held-out training data")
     help_quick = f"the first {QUICK} sentences of each file, to see whether all works"
     parser.add_argument("--quick", action="store_true", help=help_quick)
     args = parser.parse_args()
     if not set(args.tasks.split(",")) <= set(TASKS):
         parser.error(f"--tasks takes some of {', '.join(TASKS)}; got {args.tasks}")
+    vw = not args.alone and importlib.util.find_spec("vowpalwabbit") is not None
+    if args.peer and not vw:
+        parser.error("--peer: the package vowpalwabbit is not installed")
     for name in args.tasks.split(","):
-        limit = QUICK if args.quick else None
+        limit, task = QUICK if args.quick else None, TASKS[name]
         if args.choose:
-            choose(name, TASKS[name], args.data, limit)
+            choose(name, task, args.data, limit, ours=not args.peer, vw=vw)
             continue
-        measure(name, TASKS[name], args.data, limit)
-        peer = None if args.alone else vowpal_wabbit(TASKS[name], args.data, limit)
-        if peer is not None:
+        if not args.peer:
+            measure(name, task, args.data, limit)
+        if vw:
+            folder = args.data / task.corpus
+            train, test = (read(folder / f"{part}.tsv.gz", limit) for part in ("train", "test"))
+            peer = vowpal_wabbit(task, train, test, [task.rate])[task.rate]
             print(
-                f"  Vowpal Wabbit, 1 pass          {100 * peer['score']:6.2f}  "
+                f"  Vowpal Wabbit, 1 pass  rate={task.rate:<4g} {100 * peer['score']:6.2f}  "
                 f"{peer['seconds']:6.1f} s",
                 flush=True,
             )

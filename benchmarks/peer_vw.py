@@ -58,9 +58,13 @@ def _drive(options: str) -> float:
     return time.perf_counter() - begin
 
 
-def train(data: Path, model: Path, label_file: Path, passes: int) -> dict[str, Any]:
+def train(
+    data: Path, model: Path, label_file: Path, passes: int, rate: float | None = None
+) -> dict[str, Any]:
     n_labels = len(json.loads(label_file.read_text(encoding="utf-8")))
     options = f"--search {n_labels} {OPTIONS}"
+    if rate is not None:
+        options += f" --learning_rate {rate:g}"
     cache = ""
     if passes > 1:
         options += f" --passes {passes} --holdout_off"
@@ -116,11 +120,12 @@ def main() -> None:
             command.add_argument(path, type=Path)
         if name == "train":
             command.add_argument("--passes", type=int, default=1)
+            command.add_argument("--rate", type=float, help="learning rate (its own: 0.5)")
     args = parser.parse_args()
     if args.command == "convert":
         result = convert(args.items, args.data, args.labels)
     elif args.command == "train":
-        result = train(args.data, args.model, args.labels, args.passes)
+        result = train(args.data, args.model, args.labels, args.passes, args.rate)
     elif args.command == "tag":
         result = tag(args.data, args.model, args.labels, args.predictions)
     else:

@@ -31,16 +31,18 @@ class Certifier {
     std::optional<double> primal;
     std::vector<T> own;
     if (engine_.own_weights()) own.assign(engine_.weights().data(), engine_.weights().data() + engine_.weights().size());
-    const double conjugate = rebuild(primal);
+    Weights<double> wide = rebuild(primal);
+    const double conjugate = wide.conjugate();
     const Blocks<T>& blocks = engine_.blocks();
     const double dual = engine_.C() * (blocks.expected_loss() - blocks.expected_price()) - conjugate;
-    if (!primal) primal = primal_of(engine_.weights().data());
+    // The array is used again: the system would have to clear a new one, which is large where labels are many.
+    if (!primal) primal = primal_of(engine_.weights().data(), wide.data());
     if (!own.empty()) {
       // Multipliers may not give w to the digits that it had: the better of the two is returned.
       const std::vector<double> slacks = engine_.blocks().slacks();
       const double rebuilt_unsure = unsure;
       const std::optional<std::size_t> rebuilt_missed = missed;
-      const double primal_of_own = primal_of(own.data());
+      const double primal_of_own = primal_of(own.data(), wide.data());
       if (primal_of_own < *primal) {
         primal = primal_of_own;
         std::copy(own.begin(), own.end(), engine_.weights().data());
@@ -63,13 +65,8 @@ class Certifier {
 
   // The primal of any w under the engine's formulation and regulariser.
   double primal_of(const T* weights) {
-    AlignedArray<double> w(exact_.n_weights());
-    widen(weights, w.data());
-    double penalty = widened_link().penalty(w.data(), w.size());
-    if (const T* fixed = engine_.weights().fixed()) {
-      for (std::size_t j = 0; j < engine_.weights().size(); ++j) penalty -= double(weights[j]) * double(fixed[j]);
-    }
-    return objective(penalty, w.data());
+    AlignedArray<double> wide(exact_.n_weights());
+    return primal_of(weights, wide.data());
   }
 
   // Of the sum of all shares' u (shares.hpp): Ω of the engine's w, Ω*(u), and what the slacks of the
@@ -108,6 +105,16 @@ class Certifier {
   }
 
  private:
+  // The same, with room for w in 8 bytes.
+  double primal_of(const T* weights, double* w) {
+    widen(weights, w);
+    double penalty = widened_link().penalty(w, exact_.n_weights());
+    if (const T* fixed = engine_.weights().fixed()) {
+      for (std::size_t j = 0; j < engine_.weights().size(); ++j) penalty -= double(weights[j]) * double(fixed[j]);
+    }
+    return objective(penalty, w);
+  }
+
   // w of the multipliers, in 8-byte arithmetic.
   Weights<double> rebuilt() {
     // β at its fixed point, whatever its cost-to-move: the w at which Ω*(u) has its gradient.
@@ -121,17 +128,16 @@ class Certifier {
     return w;
   }
 
-  // Give the engine the w of its multipliers and return Ω*(u). With a kernel the model are the
+  // Give the engine the w of its multipliers and return it in 8 bytes. With a kernel the model are the
   // multipliers: their primal is computed on the way.
-  double rebuild(std::optional<double>& primal) {
-    const Weights<double> w = rebuilt();
-    const double conjugate = w.conjugate();
-    if (w.mapped() && conjugate < -1e-9 * (1.0 + engine_.C() * engine_.blocks().expected_loss())) throw IndefiniteKernel();
+  Weights<double> rebuild(std::optional<double>& primal) {
+    Weights<double> w = rebuilt();
+    if (w.mapped() && w.conjugate() < -1e-9 * (1.0 + engine_.C() * engine_.blocks().expected_loss())) throw IndefiniteKernel();
     if (w.mapped()) primal = objective(w.penalty(), w.data());
     problem_.copy_weights(w, engine_.weights());
     if (engine_.weights().lagging()) engine_.weights().follow();
     engine_.recount();
-    return conjugate;
+    return w;
   }
 
   // From what the weights cost and the slack of each example at w; notes how unsure the oracle is of

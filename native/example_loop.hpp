@@ -47,18 +47,24 @@ class ExampleLoop {
     while (others_.size() + 1 < shares) others_.push_back(std::make_unique<Lane>(structure_));
     std::vector<Total> totals(shares);
     std::atomic<bool> halt{false};
-    run_shares(shares, [&](std::size_t share) {
+    // Only the thread that Python called may ask. It also asks while it waits for the others, whose examples
+    // may be the long ones, and in shares that it took over because there was no thread for them.
+    const std::thread::id caller = std::this_thread::get_id();
+    const auto work = [&](std::size_t share) {
       Lane& lane = share == 0 ? this->first : *others_[share - 1];
       structure_.weights_changed(*lane.ws);
       const std::size_t end = first + n * (share + 1) / shares;
       for (std::size_t i = first + n * share / shares; i < end; ++i) {
-        if (share == 0 && stop(totals[share])) halt = true;
+        if (std::this_thread::get_id() == caller && stop(totals[share])) halt = true;
         if (halt.load(std::memory_order_relaxed)) {
           totals[share].interrupted = true;
           break;
         }
         f(lane, i, end, totals[share]);
       }
+    };
+    run_shares(shares, work, [&] {
+      if (!halt && asked_to_stop()) halt = true;
     });
     Total total;
     for (const Total& t : totals) total.add(t);
@@ -71,14 +77,18 @@ class ExampleLoop {
   bool stop(Total& total) {
     // The clock costs less than a visit, but not nothing.
     if (!poll || (structure_.thread_safe() && structure_.n_examples() > 1000 && (++polled_ & 15) != 0)) return false;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_poll_ < std::chrono::milliseconds(50)) return false;
-    last_poll_ = now;
-    if (poll()) total.interrupted = true;
+    if (asked_to_stop()) total.interrupted = true;
     return total.interrupted;
   }
 
  private:
+  bool asked_to_stop() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!poll || now - last_poll_ < std::chrono::milliseconds(50)) return false;
+    last_poll_ = now;
+    return poll();
+  }
+
   const Structure<T>& structure_;
   std::vector<std::unique_ptr<Lane>> others_;
   std::uint32_t polled_ = 0;

@@ -43,11 +43,12 @@ void for_predictions(int threads, std::size_t n, NewVisitor&& new_visitor) {
   Interruption interruption;
   {
     nb::gil_scoped_release release;
-    run_shares(shares, [&](std::size_t share) {
+    const auto work = [&](std::size_t share) {
       const auto ask = [&interruption, share] { return interruption.ask(share == 0); };
       auto visit = new_visitor(share, ask);
       for (std::size_t i = n * share / shares; i < n * (share + 1) / shares && !ask(); ++i) visit(i);
-    });
+    };
+    run_shares(shares, work, [&] { interruption.ask(true); });  // the long ones may be in other shares
   }
   interruption.raise();
 }

@@ -183,6 +183,19 @@ def test_a_deadline_ends_a_collect_pass(n, threads):
     assert not engine.weights.any()
 
 
+def test_a_deadline_is_seen_while_another_thread_works():
+    # The caller's share of the examples is sentences of one word, and all long ones are in the
+    # other share: whoever asks only between the caller's own examples sees no deadline.
+    rng = np.random.default_rng(6)
+    short, long = (1,) * 40, (500,) * 40
+    case = random_case(rng, n_labels=400, lengths=short + long, features="ones", n_sparse=8)
+    engine = _native.Engine(case.problem(), 1.0)
+    result = engine.collect_pass(2, 0.1)
+    assert result.interrupted
+    assert result.oracle_calls < len(short + long)
+    assert not engine.weights.any()
+
+
 def test_a_deadline_that_is_far_away():
     case, engine, _ = large_problem()
     for seconds in (None, 1e6, 1e300, np.inf):

@@ -58,12 +58,13 @@ class GaussianPrior(ArrayRegularizer):
 
     def __post_init__(self) -> None:
         mean, precision = _array("mean", self.mean, 1), _array("precision", self.precision, 2)
-        if not np.isfinite(mean).all():
-            raise ValueError("mean has an entry that is not finite")
+        good = np.isfinite(mean)
+        if not good.all():
+            raise ValueError(f"mean has an entry that is not finite: {_first(mean, ~good)}")
         if precision.ndim == 2:
             _check_matrix(precision)
-        elif not (precision > 0).all():  # NaN is not either
-            raise ValueError("precision must be above 0")
+        elif not (good := precision > 0).all():  # NaN is not either
+            raise ValueError(f"precision must be above 0, got {_first(precision, ~good)}")
         if mean.ndim and precision.ndim and len(mean) != len(precision):
             raise ValueError(f"mean has {len(mean)} entries and precision has {len(precision)}")
         for name, value in (("mean", mean), ("precision", precision)):
@@ -135,6 +136,14 @@ class GaussianPrior(ArrayRegularizer):
         if not mean.any():
             return L2()
         return BoundRegularizer(self, Link(offset=mean))
+
+
+def _first(values: NDArray[np.float64], bad: NDArray[np.bool_]) -> str:
+    """Return the first bad entry for a message, with its place if there are several."""
+    if values.ndim == 0:
+        return f"{float(values)}"
+    k = int(np.argmax(bad))
+    return f"{values[k]} (entry {k})"
 
 
 def _array(name: str, value: Any, most_dimensions: int) -> NDArray[np.float64]:
