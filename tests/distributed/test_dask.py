@@ -32,7 +32,7 @@ TAGS = {word: tag for tag, words in KINDS.items() for word in words}
 WORDS = list(TAGS)
 
 #: Seconds after which a test of this file counts as hanging.
-HANGS = 60
+HANGS = 180
 
 
 @pytest.fixture(autouse=True)

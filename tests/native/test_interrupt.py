@@ -187,7 +187,7 @@ def test_a_deadline_is_seen_while_another_thread_works():
     # The caller's share of the examples is sentences of one word, and all long ones are in the
     # other share: whoever asks only between the caller's own examples sees no deadline.
     rng = np.random.default_rng(6)
-    short, long = (1,) * 40, (500,) * 40
+    short, long = (1,) * 400, (500,) * 400  # a pass of about a second
     case = random_case(rng, n_labels=400, lengths=short + long, features="ones", n_sparse=8)
     engine = _native.Engine(case.problem(), 1.0)
     result = engine.collect_pass(2, 0.1)
