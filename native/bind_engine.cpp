@@ -510,9 +510,10 @@ class EngineHandle final : public Owned {
       std::vector<T> weights;
       std::vector<double> running;
       take(d, "weights", weights);
-      // Of a share of the examples (shares.hpp) nobody has the running sums.
-      if (d.contains("running")) take(d, "running", running);
-      const bool counted = d.contains("running");
+      // Of a share of the examples (shares.hpp) nobody has the running sums: it says None. A file that has no such
+      // array is damaged.
+      const bool counted = !d.contains("running") || !d["running"].is_none();
+      if (counted) take(d, "running", running);
       std::vector<double> gaps;
       take(d, "gaps", gaps);
       require(gaps.size() == e->blocks().n_examples(), "the checkpoint does not fit this problem: it has the gaps of other examples");

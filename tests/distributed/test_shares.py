@@ -104,7 +104,7 @@ def test_shares_reach_the_optimum_of_the_whole(name, K, aggregation):
         )
         for key in states[0]
     }
-    engine.restore({**joined, "weights": engine.sums()})
+    engine.restore({**joined, "weights": engine.sums(), "running": None})
     primal, dual = engine.certify()
     assert dual == pytest.approx(found.certificate.dual, rel=1e-9)
     assert primal == pytest.approx(found.certificate.primal, rel=1e-9)

@@ -286,6 +286,6 @@ class Share:
             Of a share with the same examples.
         """
         sums = self.engine.sums()
-        self.engine.restore({**state, "weights": sums})
+        self.engine.restore({**state, "weights": sums, "running": None})
         self.engine.settle(sums, self.sigma * self.C)
         self._last = EMPTY
