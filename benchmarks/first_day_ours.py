@@ -19,4 +19,6 @@ def search(crf, scoring):
 
 
 if __name__ == "__main__":
-    tutorial({"default": model(), "search": model()}, search, SequenceTagger.calibrate)
+    auto = SequenceTagger(C="auto", random_state=0)
+    choices = {"default": model(), "auto": auto, "search": model()}
+    tutorial(choices, search, SequenceTagger.calibrate)

@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("features",),  # text and Python objects -> numbers
     ("io",),  # files of sequences, containers of arrays, the atomic writer
     ("constraints",),  # what a person knows about labellings
+    ("types",),  # of what users hand over
     ("structures",),  # output spaces
     ("solvers",),  # they write checkpoints with io.atomic
     ("online",),  # a solver on examples that become more

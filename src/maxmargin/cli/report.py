@@ -239,7 +239,7 @@ def report_evaluation(
 
 
 def report_task(
-    estimator: NativeEstimator,
+    estimator: NativeEstimator[Any, Any],
     scores: Mapping[str, Any] | None,
     summary: Mapping[str, Any],
     options: argparse.Namespace,

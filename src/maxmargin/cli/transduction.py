@@ -165,7 +165,8 @@ def train_with_constraints(options: argparse.Namespace) -> tuple[int, dict[str, 
         if unlabelled is None:
             tagger.fit(data, labels)
         else:
-            tagger.fit(data, labels, unlabelled)
+            transductive: Any = tagger
+            transductive.fit(data, labels, unlabelled)
     clock.append(time.perf_counter())
     summary = _figures(tagger, options, data, unlabelled)
     summary["seconds_read"] = clock[1] - clock[0]

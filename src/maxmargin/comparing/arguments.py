@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
 from maxmargin.comparing.records import MEASURES, check_measure
 from maxmargin.regularizers import Regularizer
@@ -19,8 +19,11 @@ __all__ = ["checked_targets", "common_formulation", "labelled", "refusal_of"]
 #: without them do.
 FORMULATION = {"slack": "linear", "rescale": "margin"}
 
+#: Solvers that are compared: one, several, or by labels of their own.
+Solvers: TypeAlias = str | Solver | Iterable[str | Solver] | Mapping[str, str | Solver]
 
-def labelled(solvers: Any) -> dict[str, Solver]:
+
+def labelled(solvers: Solvers) -> dict[str, Solver]:
     """Give every solver a label of its own."""
     if isinstance(solvers, str | Solver):
         solvers = [solvers]

@@ -13,6 +13,8 @@ from maxmargin.solvers import SolveResult, solve
 from maxmargin.structures.weight_layout import StructureLayout
 
 if TYPE_CHECKING:
+    from maxmargin.estimators.argument_types import EvalSet, In, Out
+    from maxmargin.estimators.structural import StructuralEstimator
     from maxmargin.estimators.training import Training
     from maxmargin.solvers.machine import Machine
 
@@ -67,13 +69,13 @@ class EstimatorPath(Path):
 
 
 def path(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: StructuralEstimator[In, Out],
+    X: In,
+    y: Out,
     *,
     l1_ratios: Iterable[float] = RATIOS,
     Cs: Iterable[float] | None = None,
-    eval_set: Any = None,
+    eval_set: EvalSet[In, Out] = None,
     fit_params: Mapping[str, Any] | None = None,
 ) -> EstimatorPath:
     """Train an estimator with each of several l1_ratios, each from where the last one ended.
@@ -158,7 +160,9 @@ def path(
         fitted = fitted_copy(estimator, structure, training.bound.own_weights(weights))
         return {"own_score": float(fitted.score(*test))}
 
-    scale = training.C / estimator.C
-    points = path_points(l1_ratios, [estimator.C] if Cs is None else Cs)
+    mean = estimator.C_scale == "mean"
+    own = training.C * (training.problem.n_examples if mean else 1)  # a number, if C is "auto"
+    points = path_points(l1_ratios, [own] if Cs is None else Cs)
+    scale = training.C / own
     made = trained_path([(ratio, C * scale) for ratio, C in points], train, judge)
     return EstimatorPath(made.points, made.n_weights, made.dtype, estimator, training)

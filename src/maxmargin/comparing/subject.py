@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from maxmargin.comparing.arguments import Solvers
 from maxmargin.comparing.comparison import Comparison
 from maxmargin.comparing.run import compare_problem
 from maxmargin.errors import NotCompatibleError
 
 if TYPE_CHECKING:
     from maxmargin._native import Problem
+    from maxmargin.estimators.argument_types import EvalSet
     from maxmargin.estimators.structural import StructuralEstimator
     from maxmargin.regularizers import Regularizer
     from maxmargin.solvers import Certificate
@@ -18,14 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 def compare(
-    subject: StructuralEstimator | Problem,
+    subject: StructuralEstimator[Any, Any] | Problem,
     *data: Any,
-    solvers: Any = None,
+    solvers: Solvers | None = None,
     C: float | None = None,
     regularizer: Regularizer | str | None = None,
     reference: float | str | Certificate | None = None,
     score: Callable[[Any], float] | None = None,
-    eval_set: Any = None,
+    eval_set: EvalSet[Any, Any] = None,
     gap: float = 1e-3,
     time_limit: float | None = 60.0,
     max_passes: int | None = None,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.checks import check_number
@@ -35,6 +35,7 @@ from maxmargin.structures.alignment_sequences import (
     parse_alignment,
 )
 from maxmargin.structures.chain_options import sequence_weights
+from maxmargin.types import Alignments, Pairs, SubstitutionPrior
 
 __all__ = ["Aligner", "SubstitutionMatrix", "match_counts"]
 
@@ -57,7 +58,7 @@ class SubstitutionMatrix(NamedTuple):
     scores: NDArray[np.float64]
 
 
-class Aligner(NativeEstimator):
+class Aligner(NativeEstimator[Pairs, Alignments]):
     """Alignments of pairs of sequences by a learned substitution matrix and learned gaps.
 
     Trained on aligned pairs, it minimises ½‖w‖² + C Σ_i max over alignments of (loss + w·f) - w·f
@@ -125,13 +126,13 @@ class Aligner(NativeEstimator):
         *,
         mode: str = "global",
         gaps: str = "affine",
-        substitution: Any = "symmetric",
+        substitution: str | ArrayLike = "symmetric",
         position: str | None = None,
-        free_ends: Any = END_NAMES,
+        free_ends: Sequence[str] = END_NAMES,
         loss: str = "matches",
         homolog: str = "fixed",
         unknown: str | None = None,
-        prior: Any = None,
+        prior: SubstitutionPrior = None,
         prior_scale: float = 1.0,
         solver: SolverLike = "sdm",
         C: float = 1.0,
@@ -199,7 +200,7 @@ class Aligner(NativeEstimator):
 
     # --- predictions ---
 
-    def align(self, X: Any) -> list[tuple[str, str]]:
+    def align(self, X: Pairs) -> list[tuple[str, str]]:
         """Return the best alignments as rows with gaps.
 
         Parameters
@@ -215,7 +216,7 @@ class Aligner(NativeEstimator):
         X = listed(X, "X", "pairs")
         return [_rows(x, y) for x, y in zip(X, self.predict(X), strict=True)]
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Pairs) -> NDArray[np.float64]:
         """Return the scores of the best alignments: how similar the sequences are.
 
         Parameters
@@ -233,7 +234,7 @@ class Aligner(NativeEstimator):
         _, scores = self.structure_.predict_with_scores(X, self.weights_, threads)
         return scores
 
-    def candidate_scores(self, X: Any) -> list[NDArray[np.float64]]:
+    def candidate_scores(self, X: Pairs) -> list[NDArray[np.float64]]:
         """Return the scores of the best alignments with each second sequence.
 
         Parameters
@@ -251,7 +252,7 @@ class Aligner(NativeEstimator):
         found = self.structure_.candidate_scores(X, self.weights_, threads)
         return found
 
-    def score(self, X: Any, y: Any, sample_weight: ExampleWeights = None) -> float:
+    def score(self, X: Pairs, y: Alignments, sample_weight: ExampleWeights = None) -> float:
         """Return the share of the true matches that are found.
 
         Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_layout import ChainWeights
 from maxmargin.structures.class_labels import class_array
 from maxmargin.structures.kernels import KernelWeights
+from maxmargin.types import LabelSequences, Sequences
 
 __all__ = ["ChainAttributes"]
 
 
-class ChainAttributes(StructuralEstimator):
+class ChainAttributes(StructuralEstimator[Sequences, LabelSequences]):
     """The attributes of a tagger that show its weights and the names of its features."""
 
     structure_: Chain
@@ -66,7 +68,9 @@ class ChainAttributes(StructuralEstimator):
             )
         return self.structure_.layout.n_token_features
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(
+        self, input_features: Sequence[str] | None = None
+    ) -> NDArray[np.object_]:
         """Return the names of the features: of the rows of ``coef_``.
 
         Parameters

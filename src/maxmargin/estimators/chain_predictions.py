@@ -23,11 +23,12 @@ from maxmargin.features import check_lengths
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_constraints import ChainConstraints
 from maxmargin.structures.chain_options import sequence_weights
+from maxmargin.types import LabelSequences, Sequences
 
 __all__ = ["ChainPredictions"]
 
 
-class ChainPredictions(StructuralEstimator):
+class ChainPredictions(StructuralEstimator[Sequences, LabelSequences]):
     """The methods of a tagger that predict; a subclass has the parameters of the constraints."""
 
     structure_: Chain
@@ -77,7 +78,7 @@ class ChainPredictions(StructuralEstimator):
         chain.constraints = rules
         return chain
 
-    def predict(self, X: Any, known: KnownLabels = None) -> NDArray[np.object_]:
+    def predict(self, X: Sequences, known: KnownLabels = None) -> NDArray[np.object_]:
         """Return the best labels of every sequence, within ``allowed``.
 
         Parameters
@@ -96,7 +97,7 @@ class ChainPredictions(StructuralEstimator):
         threads = self._threads()
         return predicted(self._decoder(), X, self.weights_, threads, known)
 
-    def infer(self, X: Any) -> Inference:
+    def infer(self, X: Sequences) -> Inference:
         """Return the best labels under the constraints, with their scores and upper bounds.
 
         Parameters
@@ -114,7 +115,7 @@ class ChainPredictions(StructuralEstimator):
         chain = self._decoder()
         return chain.infer(chain.encoder.transform(X), self.weights_, threads, inputs=X)
 
-    def suggest(self, X: Any, n: int = 20, *, diverse: bool = True) -> list[Suggestion]:
+    def suggest(self, X: Sequences, n: int = 20, *, diverse: bool = True) -> list[Suggestion]:
         """Return which sequences to label next: where the model is unsure or violates constraints.
 
         Parameters
@@ -137,7 +138,7 @@ class ChainPredictions(StructuralEstimator):
         )
 
     def predict_kbest(
-        self, X: Any, k: int, known: KnownLabels = None
+        self, X: Sequences, k: int, known: KnownLabels = None
     ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of every sequence, within ``allowed``.
 
@@ -161,7 +162,7 @@ class ChainPredictions(StructuralEstimator):
             found = chain.kbest(filled.X, self.weights_, k, threads, filled.chosen(known))
         return filled.spread(found, lambda: [([], 0.0)])
 
-    def decision_function(self, X: Any) -> list[NDArray[np.float64]]:
+    def decision_function(self, X: Sequences) -> list[NDArray[np.float64]]:
         """Return, for each token and label, the score of the best labelling with that label there.
 
         Parameters
@@ -180,7 +181,7 @@ class ChainPredictions(StructuralEstimator):
         ordered = [scores[:, chain.class_columns_] for scores in found]
         return filled.spread(ordered, lambda: np.empty((0, chain.n_labels)))
 
-    def score_labellings(self, X: Any, y: Any) -> NDArray[np.float64]:
+    def score_labellings(self, X: Sequences, y: LabelSequences) -> NDArray[np.float64]:
         """Return the score w·f(x, y) of given labellings.
 
         Parameters
@@ -198,7 +199,7 @@ class ChainPredictions(StructuralEstimator):
         threads = self._threads()
         return self._decoder().score_labellings(X, y, self.weights_, threads)
 
-    def score(self, X: Any, y: Any, sample_weight: ExampleWeights = None) -> float:
+    def score(self, X: Sequences, y: LabelSequences, sample_weight: ExampleWeights = None) -> float:
         """Return the share of tokens that are labelled right.
 
         Parameters

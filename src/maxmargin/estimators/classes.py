@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
@@ -31,6 +31,7 @@ from maxmargin.features.bag_of_words import BagOfWords
 from maxmargin.features.example_matrix import bias_value
 from maxmargin.structures.class_labels import class_array, encode_classes, example_weights
 from maxmargin.structures.multiclass import Multiclass
+from maxmargin.types import ClassWeight, LabelLoss, Labels, Matrix, TextFeatures
 
 __all__ = ["MulticlassSVM"]
 
@@ -38,7 +39,7 @@ __all__ = ["MulticlassSVM"]
 _PLAIN = (str, bytes, numbers.Number, np.bool_)
 
 
-class MulticlassSVM(OnlineClassifierMixin, ClassifierMixin, NativeEstimator):  # type: ignore[misc]
+class MulticlassSVM(OnlineClassifierMixin, ClassifierMixin, NativeEstimator[Matrix, ArrayLike]):  # type: ignore[misc]
     """Classes by large margins, all classes in one problem (Crammer and Singer).
 
     Minimises ½‖W‖² + C Σ_i s_i max_c [loss(y_i, c) + x_i·W_c - x_i·W_{y_i}], where s_i is the
@@ -120,12 +121,12 @@ callbacks, checkpoint, resume
         C: float = 1.0,
         *,
         C_scale: str = "sum",
-        loss: Any = "0/1",
+        loss: LabelLoss = "0/1",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
-        class_weight: Any = None,
-        labels: Any = None,
-        features: Any = None,
+        class_weight: ClassWeight = None,
+        labels: Labels = None,
+        features: TextFeatures = None,
         solver: SolverLike = "sdm",
         regularizer: RegularizerLike = None,
         gap: float | str = AUTO,
@@ -174,7 +175,12 @@ callbacks, checkpoint, resume
     # --- training ---
 
     def fit(
-        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        sample_weight: ExampleWeights = None,
+        *,
+        eval_set: EvalSet[Matrix, ArrayLike] = None,
     ) -> Self:
         """Train.
 
@@ -249,7 +255,7 @@ callbacks, checkpoint, resume
             self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Matrix) -> NDArray[Any]:
         """Return the best class of every input.
 
         Parameters
@@ -267,7 +273,7 @@ callbacks, checkpoint, resume
         found: NDArray[Any] = self.classes_[codes]
         return found
 
-    def score(self, X: Any, y: Any, sample_weight: ExampleWeights = None) -> float:
+    def score(self, X: Matrix, y: ArrayLike, sample_weight: ExampleWeights = None) -> float:
         """Return the share of examples whose class is predicted right.
 
         Parameters
@@ -293,7 +299,7 @@ callbacks, checkpoint, resume
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(right, weights=weights))
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Matrix) -> NDArray[np.float64]:
         """Return the scores of the classes.
 
         Parameters

@@ -21,6 +21,7 @@ from maxmargin.estimators.eval_set import encoded_labelled
 from maxmargin.estimators.threads import threads_of
 from maxmargin.features import check_lengths, encode_labels
 from maxmargin.selection.calibration import Calibration, find_temperature
+from maxmargin.types import LabelSequences, SequenceLike, Sequences
 
 __all__ = ["Confidences"]
 
@@ -39,7 +40,7 @@ class Confidences(ChainPredictions):
     temperature_: float
     calibration_: Calibration
 
-    def calibrate(self, X: Any, y: Any, *, criterion: str = "tokens") -> Self:
+    def calibrate(self, X: Sequences, y: LabelSequences, *, criterion: str = "tokens") -> Self:
         """Choose the temperature under which the labels of held-out sequences are most likely.
 
         It changes how sure the model says to be, and no prediction.
@@ -75,7 +76,7 @@ class Confidences(ChainPredictions):
         self.temperature_, self.calibration_ = found.temperature, found
         return self
 
-    def predict_proba(self, X: Any, known: KnownLabels = None) -> NDArray[np.object_]:
+    def predict_proba(self, X: Sequences, known: KnownLabels = None) -> NDArray[np.object_]:
         """Return the probability of each label at each token, as arrays.
 
         Parameters
@@ -110,7 +111,7 @@ class Confidences(ChainPredictions):
             found = np.split(ordered, batch.offsets[1:-1])
         return object_array(filled.spread(found, lambda: np.empty((0, chain.n_labels))))
 
-    def predict_marginals(self, X: Any, known: KnownLabels = None) -> NDArray[np.object_]:
+    def predict_marginals(self, X: Sequences, known: KnownLabels = None) -> NDArray[np.object_]:
         """Return the probability of each label at each token, as dicts.
 
         Parameters
@@ -133,7 +134,7 @@ class Confidences(ChainPredictions):
             [dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in tables
         )
 
-    def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
+    def predict_marginals_single(self, xseq: SequenceLike) -> list[dict[Any, float]]:
         """Return `predict_marginals` of one sequence.
 
         Parameters
@@ -149,7 +150,7 @@ class Confidences(ChainPredictions):
         found: list[dict[Any, float]] = self.predict_marginals([xseq])[0]
         return found
 
-    def sequence_log_proba(self, X: Any, y: Any) -> NDArray[np.float64]:
+    def sequence_log_proba(self, X: Sequences, y: LabelSequences) -> NDArray[np.float64]:
         """Return the logarithm of the probability of whole labellings.
 
         Parameters
@@ -181,7 +182,7 @@ class Confidences(ChainPredictions):
         log_p[filled.places] = found
         return log_p
 
-    def sequence_proba(self, X: Any, y: Any) -> NDArray[np.float64]:
+    def sequence_proba(self, X: Sequences, y: LabelSequences) -> NDArray[np.float64]:
         """Return the probability of whole labellings.
 
         Parameters

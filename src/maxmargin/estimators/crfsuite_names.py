@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
-    from maxmargin.structures.chain import Chain
+    from maxmargin.types import SequenceLike
+from maxmargin.structures.chain import Chain
 
 __all__ = ["CrfsuiteNames"]
 
@@ -18,7 +19,7 @@ class CrfsuiteNames:
 
     structure_: Chain
 
-    def predict_single(self, xseq: Any) -> list[Any]:
+    def predict_single(self, xseq: SequenceLike) -> list[Any]:
         """Return the best labels of one sequence.
 
         Parameters

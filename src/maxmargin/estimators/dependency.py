@@ -20,11 +20,12 @@ from maxmargin.printable import printable
 from maxmargin.scores.dependencies import attachment_scores
 from maxmargin.structures.dependency import DependencyTree, paired_sentences
 from maxmargin.structures.dependency_trees import checked_heads, heads_and_names
+from maxmargin.types import Examples
 
 __all__ = ["DependencyParser"]
 
 
-class DependencyParser(NativeEstimator):
+class DependencyParser(NativeEstimator[Examples, Examples]):
     """A first-order dependency parser, projective or not, with relations or without.
 
     Minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) + w·f(x_i, y) - w·f(x_i, y_i)] over trees y, where
@@ -139,7 +140,7 @@ class DependencyParser(NativeEstimator):
             label_bits=self.label_bits,
         )
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Examples, y: Examples) -> float:
         """Return the share of words with the right head, and the right relation if there are any.
 
         Parameters

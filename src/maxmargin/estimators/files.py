@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from maxmargin.models.kinds import kind_of
+from maxmargin.types import FeatureFunction, PathLike
 
 __all__ = ["load"]
 
 
-def load(path: Any, template: Any = None, *, mmap: bool = False) -> Any:
+def load(path: PathLike, template: FeatureFunction | None = None, *, mmap: bool = False) -> Any:
     """Read a model from a file.
 
     Parameters

@@ -17,10 +17,13 @@ from maxmargin.estimators.argument_types import (
     Callbacks,
     EvalSet,
     ExampleWeights,
+    In,
+    Out,
     PathLike,
     RandomState,
     RegularizerLike,
     SolverLike,
+    StructureLike,
 )
 from maxmargin.estimators.binding import bind
 from maxmargin.estimators.callbacks import FitTasks, closing_callbacks, with_callbacks
@@ -42,6 +45,7 @@ from maxmargin.solvers.registry import SOLVERS
 from maxmargin.solvers.seeds import seed_of
 from maxmargin.structures.adapter import paired_examples
 from maxmargin.structures.latent import Latent, LatentTraining
+from maxmargin.types import Examples
 
 __all__ = ["LatentEstimator", "LatentStructuralSVM"]
 
@@ -53,7 +57,7 @@ _NOT_ONLINE = (
 )
 
 
-class LatentEstimator(StructuralEstimator):
+class LatentEstimator(StructuralEstimator[In, Out]):
     """What the estimators with latent parts share: several starts, the procedure, the model.
 
     A subclass says in ``_new_latent`` what is trained and in ``_one_start`` how one start of it is
@@ -91,7 +95,9 @@ class LatentEstimator(StructuralEstimator):
         """Return the structure whose weights are trained."""
 
     @with_callbacks
-    def _fit_latent(self, X: Any, Y: Any, *, eval_set: EvalSet = None, **fit_params: Any) -> None:
+    def _fit_latent(
+        self, X: Any, Y: Any, *, eval_set: EvalSet[Any, Any] = None, **fit_params: Any
+    ) -> None:
         """Train and keep the model; after Ctrl-C too, which is raised when all of it is there."""
         if eval_set is not None:
             raise NotCompatibleError(
@@ -177,7 +183,7 @@ class LatentEstimator(StructuralEstimator):
             raise KeyboardInterrupt
 
 
-class LatentStructuralSVM(LatentEstimator):
+class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
     """A large-margin model whose outputs have a latent part that no truth gives.
 
     Minimises ½‖w‖² + C Σ_i [max_z (loss(y_i, z) + w·f(x_i, z)) - max_{z: y_i} w·f(x_i, z)] over
@@ -280,7 +286,7 @@ class LatentStructuralSVM(LatentEstimator):
 
     def __init__(
         self,
-        structure: Any = None,
+        structure: StructureLike | None = None,
         *,
         start: str = "auto",
         n_starts: int = 1,
@@ -351,7 +357,9 @@ class LatentStructuralSVM(LatentEstimator):
     def _trained_structure(self, latent: Latent) -> Any:
         return latent.prepared.inner
 
-    def fit(self, X: Any, Y: Any, sample_weight: ExampleWeights = None) -> LatentStructuralSVM:
+    def fit(
+        self, X: Examples, Y: Examples, sample_weight: ExampleWeights = None
+    ) -> LatentStructuralSVM:
         """Train.
 
         Parameters
@@ -385,7 +393,7 @@ class LatentStructuralSVM(LatentEstimator):
         self._fit_latent(X, Y, sample_weight=sample_weight)
         return self
 
-    def predict(self, X: Any) -> NDArray[np.object_]:
+    def predict(self, X: Examples) -> NDArray[np.object_]:
         """Return the visible part of the best output of every input.
 
         Parameters
@@ -400,7 +408,7 @@ class LatentStructuralSVM(LatentEstimator):
         """
         return object_array(self.structure_.predict(X, self.weights_, self._threads()))
 
-    def predict_latent(self, X: Any, Y: Any = None) -> list[Any]:
+    def predict_latent(self, X: Examples, Y: Examples | None = None) -> list[Any]:
         """Return the best complete output of every input.
 
         Parameters
@@ -419,7 +427,7 @@ class LatentStructuralSVM(LatentEstimator):
         """
         return self.structure_.complete(X, self.weights_, self._threads(), Y)  # type: ignore[no-any-return]
 
-    def score(self, X: Any, Y: Any) -> float:
+    def score(self, X: Examples, Y: Examples) -> float:
         """Return minus the mean loss of the predictions: the higher the better, 0 is perfect.
 
         Parameters

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,11 +25,16 @@ from maxmargin.features.example_matrix import bias_value
 from maxmargin.structures.class_labels import class_array
 from maxmargin.structures.latent import LatentTraining
 from maxmargin.structures.latent_rows import LatentRows
+from maxmargin.types import Bags
 
 __all__ = ["LatentSVM"]
 
 
-class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ignore[misc]
+class LatentSVM(
+    ClassifierMixin,  # type: ignore[misc]
+    LatentEstimator[Bags, ArrayLike],
+    NativeEstimator[Bags, ArrayLike],
+):
     """A binary classifier of sets of rows, whose score is that of the best row.
 
     Minimises ½‖w‖² + C Σ_{pos} max(0, 1 - max_z w·φ(x_i, z)) + C Σ_{neg} max(0, 1 + max_z w·φ(x_i,
@@ -149,7 +154,12 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
         self._fit_latent(X, Y, **fit_params)
 
     def fit(
-        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+        self,
+        X: Bags,
+        y: ArrayLike,
+        sample_weight: ExampleWeights = None,
+        *,
+        eval_set: EvalSet[Bags, ArrayLike] = None,
     ) -> Self:
         """Train.
 
@@ -197,7 +207,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
         bias = self.structure_.bias
         return np.array([float(self.weights_[-1]) * bias if bias != 0 else 0.0])
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Bags) -> NDArray[np.float64]:
         """Return the score of the best row of every example.
 
         Parameters
@@ -213,7 +223,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
         check_is_fitted(self, "weights_")
         return np.array([own.max() for own in self.structure_.scores(X, self.weights_)])
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Bags) -> NDArray[Any]:
         """Return the class of every example.
 
         Parameters
@@ -229,7 +239,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator, NativeEstimator):  # type: ign
         found: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return found
 
-    def predict_latent(self, X: Any) -> NDArray[np.intp]:
+    def predict_latent(self, X: Bags) -> NDArray[np.intp]:
         """Return the best row of every example.
 
         Parameters

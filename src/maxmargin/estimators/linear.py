@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -34,13 +34,14 @@ from maxmargin.features.example_matrix import bias_value
 from maxmargin.structures.adapter import real_number
 from maxmargin.structures.class_labels import class_array
 from maxmargin.structures.rows import Binary, LinearRows, Regression
+from maxmargin.types import ClassWeight, Matrix
 
 __all__ = ["SVR", "BinarySVM"]
 
 _TYPES = (np.float64, np.float32)
 
 
-class LinearEstimator(NativeEstimator):
+class LinearEstimator(NativeEstimator[Matrix, ArrayLike]):
     """What estimators of one linear function share: the matrix X, and the weights by name."""
 
     structure_: LinearRows
@@ -206,7 +207,7 @@ random_state, callbacks, checkpoint, resume
         C_scale: str = "sum",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         solver: SolverLike = "dualcoordinate",
         regularizer: RegularizerLike = None,
         gap: float | str = AUTO,
@@ -247,12 +248,12 @@ random_state, callbacks, checkpoint, resume
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: Matrix,
+        y: ArrayLike,
         sample_weight: ExampleWeights = None,
         *,
-        margins: Any = None,
-        eval_set: EvalSet = None,
+        margins: ArrayLike | None = None,
+        eval_set: EvalSet[Matrix, ArrayLike] = None,
     ) -> Self:
         """Train.
 
@@ -307,7 +308,7 @@ random_state, callbacks, checkpoint, resume
         super()._after_load()
         self.classes_ = class_array(self.structure_.classes_)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Matrix) -> NDArray[np.float64]:
         """Return the scores, of which those above 0 mean the second class.
 
         Parameters
@@ -322,7 +323,7 @@ random_state, callbacks, checkpoint, resume
         """
         return self._scores(X)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Matrix) -> NDArray[Any]:
         """Return the class of every input.
 
         Parameters
@@ -487,7 +488,12 @@ random_state, callbacks, checkpoint, resume
         return Regression(epsilon, bias=self._bias)
 
     def fit(
-        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        sample_weight: ExampleWeights = None,
+        *,
+        eval_set: EvalSet[Matrix, ArrayLike] = None,
     ) -> Self:
         """Train.
 
@@ -523,7 +529,7 @@ random_state, callbacks, checkpoint, resume
         weights = self._weight_of(sample_weight, X)
         return self._fit_checked(X, targets, sample_weight=weights, eval_set=eval_set)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Return the number of every input.
 
         Parameters

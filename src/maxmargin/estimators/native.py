@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.errors import NotCompatibleError
-from maxmargin.estimators.argument_types import EvalSet, ExampleWeights, PathLike
+from maxmargin.estimators.argument_types import EvalSet, ExampleWeights, In, Out, PathLike
 from maxmargin.estimators.empty import predicted
 from maxmargin.estimators.structural import StructuralEstimator
 from maxmargin.estimators.trained_meta import require_stored, set_model, training_figures
@@ -22,7 +22,7 @@ from maxmargin.io.training_meta import NOT_KEPT
 __all__ = ["NativeEstimator"]
 
 
-class NativeEstimator(StructuralEstimator):
+class NativeEstimator(StructuralEstimator[In, Out]):
     """What every estimator of a native structure does.
 
     Attributes
@@ -41,7 +41,12 @@ class NativeEstimator(StructuralEstimator):
     _trained: dict[str, Any]
 
     def fit(
-        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+        self,
+        X: In,
+        y: Out,
+        sample_weight: ExampleWeights = None,
+        *,
+        eval_set: EvalSet[In, Out] = None,
     ) -> Self:
         """Train.
 
@@ -90,7 +95,7 @@ class NativeEstimator(StructuralEstimator):
         self._trained = self.get_params(deep=False)
         self._after_load()
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: In) -> Any:
         """Return the best output of every input.
 
         Parameters

@@ -8,13 +8,13 @@ each example would cost far more than learning from it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self
 
 import numpy as np
 
 from maxmargin.checks import check_number, check_whole
 from maxmargin.errors import NotCompatibleError
-from maxmargin.estimators.argument_types import ExampleWeights
+from maxmargin.estimators.argument_types import ExampleWeights, In, Out
 from maxmargin.estimators.threads import threads_of
 from maxmargin.online import OnlineLearner
 from maxmargin.regularizers import GaussianPrior, make_regularizer
@@ -60,7 +60,7 @@ class Trained(NamedTuple):
     params: dict[str, Any]
 
 
-class OnlineMixin:
+class OnlineMixin(Generic[In, Out]):
     """What estimators that learn online share; a base of `StructuralEstimator`."""
 
     _online: OnlineLearner | None = None
@@ -72,8 +72,8 @@ class OnlineMixin:
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any,
+        X: In,
+        y: Out,
         *,
         ids: Iterable[Hashable] | None = None,
         sample_weight: ExampleWeights = None,
@@ -124,7 +124,8 @@ class OnlineMixin:
             Itself. What it takes does not grow with the number of examples before it.
         """
         ids = None if id is None else [id]
-        return self.partial_fit(self._one(x), [y], ids=ids, **fit_params)
+        more: Any = [y]
+        return self.partial_fit(self._one(x), more, ids=ids, **fit_params)
 
     def _one(self, x: Any) -> Any:
         """Return one input as a batch."""
@@ -227,7 +228,9 @@ class OnlineMixin:
                 f"C_scale={self.C_scale!r} divides C by the number of examples, which changes with "
                 'every new one; partial_fit needs C_scale="sum"'
             )
-        return check_number("C", self.C, above=0.0)
+        # "auto" is what it was in fit; without a fit before, it is no number.
+        C: Any = getattr(self, "C_", self.C) if isinstance(self.C, str) else self.C
+        return check_number("C", C, above=0.0)
 
     def _present_params(self) -> dict[str, Any]:
         params: dict[str, Any] = self.get_params(deep=False)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin.checks import check_finite_targets
@@ -17,17 +17,18 @@ from maxmargin.lazy import is_sparse
 from maxmargin.printable import quoted
 from maxmargin.structures.adapter import real_number
 from maxmargin.structures.class_labels import class_array, encode_classes, example_weights
+from maxmargin.types import Labels, Matrix
 
 __all__ = ["OnlineClassifierMixin", "OnlineMatrixMixin"]
 
 
-class OnlineMatrixMixin(OnlineMixin):
+class OnlineMatrixMixin(OnlineMixin[Matrix, ArrayLike]):
     """Inputs are rows of a matrix, and weights of examples may be one number."""
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any,
+        X: Matrix,
+        y: ArrayLike,
         sample_weight: ExampleWeights = None,
         *,
         ids: Iterable[Hashable] | None = None,
@@ -89,9 +90,9 @@ class OnlineClassifierMixin(OnlineMatrixMixin):
 
     def partial_fit(  # type: ignore[override]
         self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
+        X: Matrix,
+        y: ArrayLike,
+        classes: Labels = None,
         sample_weight: ExampleWeights = None,
         *,
         ids: Iterable[Hashable] | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,11 +27,12 @@ from maxmargin.regularizers import make_regularizer
 from maxmargin.scores.trees import COLLINS, Counting, TreeReport, evaluate_trees
 from maxmargin.structures.treebank import Treebank
 from maxmargin.trees import Tree
+from maxmargin.types import Sentences, Trees
 
 __all__ = ["Parser"]
 
 
-class Parser(NativeEstimator):
+class Parser(NativeEstimator[Sentences | None, Trees]):
     """A constituency parser: the best tree of a weighted context-free grammar.
 
     The grammar is read off the training trees; its rules, and features of its nodes, have weights
@@ -97,7 +98,7 @@ verbose, random_state, callbacks, checkpoint, resume
         loss: str = "brackets",
         vertical: int = 2,
         horizontal: int | None = 1,
-        node_features: Any = "edges",
+        node_features: str | Sequence[str] | None = "edges",
         lexicon: str = "tags",
         min_count: int = 2,
         min_feature_count: int = 1,
@@ -168,7 +169,12 @@ verbose, random_state, callbacks, checkpoint, resume
         return PriorMean(make_regularizer(self.regularizer), mean)
 
     def fit(
-        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+        self,
+        X: Sentences | None,
+        y: Trees,
+        sample_weight: ExampleWeights = None,
+        *,
+        eval_set: EvalSet[Sentences | None, Trees] = None,
     ) -> Parser:
         """Train.
 
@@ -206,7 +212,7 @@ verbose, random_state, callbacks, checkpoint, resume
     def _after_load(self) -> None:
         self.labels_ = list(self.structure_.grammar_.labels_)
 
-    def predict(self, X: Any, *, fallback: str = "flat") -> NDArray[np.object_]:
+    def predict(self, X: Sentences | None, *, fallback: str = "flat") -> NDArray[np.object_]:
         """Return the best tree of every sentence.
 
         Parameters
@@ -238,7 +244,7 @@ verbose, random_state, callbacks, checkpoint, resume
             for tree, pairs in zip(found, sentences, strict=True)
         )
 
-    def evaluate(self, X: Any, y: Any, counting: Counting = COLLINS) -> TreeReport:
+    def evaluate(self, X: Sentences | None, y: Trees, counting: Counting = COLLINS) -> TreeReport:
         """Parse sentences and compare the trees with the true ones.
 
         Parameters
@@ -260,7 +266,7 @@ verbose, random_state, callbacks, checkpoint, resume
         trees = self.structure_.trees(y)
         return evaluate_trees(trees, list(self.predict(trees if X is None else X)), counting)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Sentences | None, y: Trees) -> float:
         """Return the F₁ of the brackets, as ``evalb`` counts it.
 
         Parameters

@@ -17,6 +17,7 @@ from maxmargin.features import encode_labels
 from maxmargin.features.columns import LabelCodes
 from maxmargin.features.labels import label_list
 from maxmargin.features.token_texts import TokenTexts
+from maxmargin.types import LabelSequences, Sequences
 
 if TYPE_CHECKING:
     from maxmargin.report.html.content import DataFacts, Evaluation
@@ -31,10 +32,10 @@ class Reports(ChainPredictions):
     def report(
         self,
         path: str | os.PathLike[str],
-        X: Any = None,
-        y: Any = None,
+        X: Sequences | None = None,
+        y: LabelSequences | None = None,
         *,
-        train: tuple[Any, Any] | None = None,
+        train: tuple[Sequences, LabelSequences] | None = None,
         words: Sequence[Sequence[str]] | None = None,
         title: str = "",
     ) -> dict[str, Any]:

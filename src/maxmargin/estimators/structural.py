@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _native
 from maxmargin.errors import ConvergenceWarning, NotCompatibleError
 from maxmargin.estimators.accuracy import Accuracy
-from maxmargin.estimators.argument_types import EvalSet
+from maxmargin.estimators.argument_types import EvalSet, In, Out
 from maxmargin.estimators.binding import bind
 from maxmargin.estimators.callbacks import (
     CallbackSupportMixin,
@@ -58,7 +58,7 @@ class _WarmStart(NamedTuple):
     data_hash: bytes
 
 
-class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class StructuralEstimator(OnlineMixin[In, Out], CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """What every estimator does: prepare, check, solve, keep the model.
 
     A subclass names its parameters in its own ``__init__`` and says in ``_new_structure`` what is
@@ -80,7 +80,7 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
         self,
         *,
         solver: Any,
-        C: float,
+        C: float | str,
         C_scale: str,
         regularizer: Any,
         gap: Any,
@@ -115,8 +115,14 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
     def _new_structure(self) -> Structure:
         """Return the structure to be trained, which nobody else holds."""
 
+    def _loss_weight(self, structure: Any) -> Any:
+        """Return the number that C stands for, once the structure has seen the data."""
+        return self.C
+
     @with_callbacks
-    def _fit(self, X: Any, Y: Any, *, eval_set: EvalSet = None, **fit_params: Any) -> None:
+    def _fit(
+        self, X: Any, Y: Any, *, eval_set: EvalSet[Any, Any] = None, **fit_params: Any
+    ) -> None:
         """Train and keep the model; after Ctrl-C too, which is raised when all of it is there."""
         with closing_callbacks(self.callbacks):
             self._train(self._training(X, Y, fit_params), eval_set)
@@ -137,10 +143,12 @@ class StructuralEstimator(OnlineMixin, CallbackSupportMixin, BaseEstimator):  # 
             examples=(X, Y),
             fit_params=fit_params,
         )
-        C = sum_weight(self.C, self.C_scale, bound.prepared.problem.n_examples)
+        C = sum_weight(
+            self._loss_weight(structure), self.C_scale, bound.prepared.problem.n_examples
+        )
         return Training((X, Y), fit_params, structure, bound, solver, C, wanted, threads)
 
-    def _train(self, training: Training, eval_set: EvalSet = None) -> None:
+    def _train(self, training: Training, eval_set: EvalSet[Any, Any] = None) -> None:
         structure, bound, wanted = training.structure, training.bound, training.wanted
         warm = getattr(self, "_warm", None) if self.warm_start else None
         data_hash = b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from maxmargin.estimators.argument_types import (
     RandomState,
     RegularizerLike,
     SolverLike,
+    StructureLike,
 )
 from maxmargin.estimators.binding import with_signs
 from maxmargin.estimators.empty import object_array, predicted
@@ -35,11 +37,12 @@ from maxmargin.structures.duck import (
     users_object,
 )
 from maxmargin.structures.native import NativeStructure
+from maxmargin.types import Examples
 
 __all__ = ["StructuralSVM"]
 
 
-class StructuralSVM(StructuralEstimator):
+class StructuralSVM(StructuralEstimator[Examples, Examples]):
     """A large-margin model of any structure, trained by any solver.
 
     Minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) + w·f(x_i, y) - w·f(x_i, y_i)].
@@ -145,7 +148,7 @@ class StructuralSVM(StructuralEstimator):
 
     def __init__(
         self,
-        structure: Any = None,
+        structure: StructureLike | None = None,
         *,
         solver: SolverLike = "sdm",
         C: float = 1.0,
@@ -195,7 +198,12 @@ class StructuralSVM(StructuralEstimator):
         return with_signs(self.regularizer, structure)
 
     def fit(
-        self, X: Any, Y: Any, sample_weight: ExampleWeights = None, *, eval_set: EvalSet = None
+        self,
+        X: Examples,
+        Y: Examples,
+        sample_weight: ExampleWeights = None,
+        *,
+        eval_set: EvalSet[Examples, Examples] = None,
     ) -> StructuralSVM:
         """Train.
 
@@ -238,7 +246,7 @@ class StructuralSVM(StructuralEstimator):
         self._fit(X, Y, eval_set=eval_set, **weighted)
         return self
 
-    def predict(self, X: Any) -> NDArray[np.object_]:
+    def predict(self, X: Examples) -> NDArray[np.object_]:
         """Return the best output of every input.
 
         Parameters
@@ -259,7 +267,7 @@ class StructuralSVM(StructuralEstimator):
             self._call("argmax", i, x, w) for i, x in enumerate(example_list(X, "X"))
         )
 
-    def score(self, X: Any, Y: Any, sample_weight: ExampleWeights = None) -> float:
+    def score(self, X: Examples, Y: Examples, sample_weight: ExampleWeights = None) -> float:
         """Return minus the mean loss of the predictions: the higher the better, 0 is perfect.
 
         Parameters
@@ -286,7 +294,7 @@ class StructuralSVM(StructuralEstimator):
         weights = sequence_weights(sample_weight, len(losses), "example")
         return -float(np.average(losses, weights=weights))
 
-    def score_outputs(self, X: Any, Y: Any) -> NDArray[np.float64]:
+    def score_outputs(self, X: Examples, Y: Examples) -> NDArray[np.float64]:
         """Return the score w·f(x, y) of given outputs.
 
         Parameters
@@ -340,7 +348,13 @@ class StructuralSVM(StructuralEstimator):
         return save_structure(path, self.kind, model)
 
     @classmethod
-    def load(cls, path: PathLike, structure: Any = None, *, mmap: bool = False) -> StructuralSVM:
+    def load(
+        cls,
+        path: PathLike,
+        structure: StructureLike | Callable[..., Any] | str | None = None,
+        *,
+        mmap: bool = False,
+    ) -> StructuralSVM:
         """Read a model from a file that `save` wrote.
 
         Parameters

@@ -16,6 +16,7 @@ from maxmargin.estimators.argument_types import (
     Callbacks,
     EvalSet,
     ExampleWeights,
+    KernelLike,
     PathLike,
     RandomState,
     RegularizerLike,
@@ -36,6 +37,19 @@ from maxmargin.io.objective import OBJECTIVE, PRIOR, NotStored
 from maxmargin.io.text import PathOrFile
 from maxmargin.regularizers import L2, make_regularizer
 from maxmargin.structures.chain import Chain
+from maxmargin.types import (
+    Allowed,
+    ClassWeight,
+    ConstraintsLike,
+    EmbeddingsLike,
+    LabelLoss,
+    Labels,
+    LabelSequences,
+    Sequences,
+    StreamSource,
+    TemplateLike,
+    TokenWeights,
+)
 
 __all__ = ["SequenceTagger"]
 
@@ -57,8 +71,9 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
 
     Parameters
     ----------
-    C : float
-        Weight of the loss; positive.
+    C : float or "auto"
+        Weight of the loss; positive. "auto": larger than 0.1 where tokens have few features, up to
+        1: 3 divided by the mean squared norm of the tokens' features (see ``docs/choosing.md``).
     C_scale : {"sum", "mean"}
         "sum": C multiplies the sum over the sequences. "mean": C/n takes the place of C.
     loss : "hamming", array of shape (L, L), or dict
@@ -150,6 +165,8 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         `calibrate` was called.
     state_features_, transition_features_ : dict
         Weights that are not zero by feature and label, and by two neighbouring labels.
+    C_ : float
+        The C of the training: what "auto" stood for.
     best_pass_, eval_scores_
         With an ``eval_set``: the pass whose model was kept, and the scores of all that were tried.
     weights_, certificate_, history_, n_iter_, converged_, stop_reason_, n_examples_
@@ -168,29 +185,30 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
 
     structure_: Chain
     n_skipped_: int
+    C_: float
     _trained_class_weight: Any
 
     def __init__(
         self,
-        C: float = 0.1,
+        C: float | str = 0.1,
         *,
         C_scale: str = "sum",
-        loss: Any = "hamming",
-        class_weight: Any = None,
-        labels: Any = None,
-        allowed: Any = None,
-        template: Any = None,
+        loss: LabelLoss = "hamming",
+        class_weight: ClassWeight = None,
+        labels: Labels = None,
+        allowed: Allowed = None,
+        template: TemplateLike = None,
         min_count: int = 1,
         hash_bits: int | None = None,
-        embeddings: Any = None,
-        kernel: Any = "linear",
+        embeddings: EmbeddingsLike = None,
+        kernel: KernelLike = "linear",
         degree: int = 2,
         gamma: float | str = "scale",
         coef0: float = 1.0,
         cache_mb: float = 200,
-        prior: Any = None,
+        prior: SequenceTagger | PathLike | None = None,
         prior_precision: float = 1.0,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         decode: str = "off",
         penalty: float = 1.0,
         constraint_features: bool = False,
@@ -261,7 +279,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         labels = self.labels
         if labels is None and rules is not None and rules.rules.labels:
             labels = list(rules.rules.labels)  # few labelled sequences may not have them all
-        return Chain(
+        chain = Chain(
             loss=self.loss,
             labels=labels,
             allowed=self.allowed,
@@ -274,11 +292,16 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
             prior=prior_of(self.prior, self.prior_precision),
             constraints=rules,
         )
+        chain.finds_C = _is_auto(self.C)
+        return chain
 
     def _regularizer(self, structure: Any) -> Any:
         if structure.prior is None:
             return self.regularizer
         return structure.prior.regularizer(structure)
+
+    def _loss_weight(self, structure: Any) -> Any:
+        return structure.automatic_C if _is_auto(self.C) else self.C
 
     def _keep(self, structure: Any, result: Any, problem: Any) -> None:
         super()._keep(structure, result, problem)
@@ -299,12 +322,12 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        token_weight: Any = None,
+        X: Sequences,
+        y: LabelSequences | None = None,
+        token_weight: TokenWeights = None,
         sample_weight: ExampleWeights = None,
         *,
-        eval_set: EvalSet = None,
+        eval_set: EvalSet[Sequences, LabelSequences] = None,
     ) -> SequenceTagger:
         """Train.
 
@@ -373,19 +396,24 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
                     f"{self.regularizer!r}; use regularizer=None, or no prior"
                 )
             params["regularizer"] = NotStored(described_prior(self.prior, self.prior_precision))
+        if _is_auto(self.C):  # a file has the number
+            params["C"] = getattr(self, "C_", self.C)
         return params
 
     def _after_fit(self) -> None:
         for earlier in ("_file_meta", "_objective_unknown", "temperature_", "calibration_"):
             self.__dict__.pop(earlier, None)
+        C = self._loss_weight(self.structure_)
+        if C is not None:  # data that came later do not change what "auto" came to
+            self.C_ = float(C)
         self._trained = self._minimised()
         self._trained_class_weight = self.class_weight
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any,
-        token_weight: Any = None,
+        X: Sequences,
+        y: LabelSequences,
+        token_weight: TokenWeights = None,
         sample_weight: ExampleWeights = None,
         *,
         ids: Iterable[Hashable] | None = None,
@@ -449,7 +477,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
 
     def fit_stream(
         self,
-        source: Any,
+        source: StreamSource,
         *,
         memory: int | str | None = None,
         spill: PathLike | None = None,
@@ -510,7 +538,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         cls,
         path: PathOrFile,
         *,
-        template: Any = "words",
+        template: TemplateLike = "words",
         label_column: int = -1,
         separator: str = "auto",
         comment: str | None = None,
@@ -555,3 +583,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         tags.input_tags.dict = True
         tags.target_tags.two_d_labels = True
         return tags
+
+
+def _is_auto(C: object) -> bool:
+    return isinstance(C, str) and C == "auto"

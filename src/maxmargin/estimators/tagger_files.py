@@ -13,6 +13,7 @@ from maxmargin.io.objective import OBJECTIVE
 from maxmargin.io.tagger_file.confidence import confidence_meta, restore_confidence
 from maxmargin.solvers.history import History
 from maxmargin.structures.kernels import KINDS, KernelWeights
+from maxmargin.types import FeatureFunction
 
 __all__ = ["TaggerFiles"]
 
@@ -82,7 +83,9 @@ class TaggerFiles(ChainPredictions):
         return kind_named(KIND).save(path, model)
 
     @classmethod
-    def load(cls, path: PathLike, template: Any = None, *, mmap: bool = False) -> Self:
+    def load(
+        cls, path: PathLike, template: FeatureFunction | None = None, *, mmap: bool = False
+    ) -> Self:
         """Read a model from a file that `save` or ``maxmargin train`` wrote.
 
         Parameters

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators.accuracy import AUTO
@@ -23,6 +23,15 @@ from maxmargin.features.bag_of_words import BagOfWords
 from maxmargin.structures.class_labels import example_weights
 from maxmargin.structures.taxonomy import Taxonomy
 from maxmargin.structures.taxonomy_scores import taxonomy_figures
+from maxmargin.types import (
+    ClassWeight,
+    LabelLoss,
+    Labels,
+    Matrix,
+    NodeWeights,
+    TaxonomyLike,
+    TextFeatures,
+)
 
 __all__ = ["TaxonomySVM"]
 
@@ -109,21 +118,21 @@ callbacks, checkpoint, resume
 
     def __init__(
         self,
-        taxonomy: Any = None,
+        taxonomy: TaxonomyLike = None,
         *,
         C: float = 1.0,
         C_scale: str = "sum",
-        loss: Any = "tree",
-        classes: Any = "leaves",
-        node_weight: Any = None,
+        loss: LabelLoss = "tree",
+        classes: Labels = "leaves",
+        node_weight: NodeWeights = None,
         rivals: str = "all",
         separator: str | None = "/",
         unique_names: bool = False,
         add_root: bool = False,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
-        class_weight: Any = None,
-        features: Any = None,
+        class_weight: ClassWeight = None,
+        features: TextFeatures = None,
         solver: SolverLike = "sdm",
         regularizer: RegularizerLike = None,
         gap: float | str = AUTO,
@@ -199,7 +208,7 @@ callbacks, checkpoint, resume
         check_is_fitted(self, "weights_")
         return self.structure_.graph_
 
-    def predict_path(self, X: Any) -> list[tuple[Hashable, ...]]:
+    def predict_path(self, X: Matrix) -> list[tuple[Hashable, ...]]:
         """Return the nodes from below the root down to the best class of every input.
 
         Parameters
@@ -219,7 +228,12 @@ callbacks, checkpoint, resume
         return [paths[c] for c in codes.tolist()]
 
     def tree_loss(
-        self, X: Any, y: Any, sample_weight: ExampleWeights = None, *, normalize: bool = False
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        sample_weight: ExampleWeights = None,
+        *,
+        normalize: bool = False,
     ) -> float:
         """Return the mean height of the first common ancestor of truth and prediction.
 

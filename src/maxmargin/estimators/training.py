@@ -105,7 +105,7 @@ def training_of(estimator: Any, X: Any, y: Any, **fit_params: Any) -> Training:
     """
     own: Any = clone(estimator)
 
-    def take(training: Training, eval_set: EvalSet = None) -> None:
+    def take(training: Training, eval_set: EvalSet[Any, Any] = None) -> None:
         raise _Taken(training)
 
     own._train = take

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.checks import check_choice
+from maxmargin.checks import check_choice, check_number
 from maxmargin.errors import ConstraintError, NotCompatibleError
 from maxmargin.estimators.argument_types import ExampleWeights, PathLike, RandomState, SolverLike
 from maxmargin.estimators.self_training import driven_weights
@@ -24,6 +24,16 @@ from maxmargin.solvers.outer import OuterHistory
 from maxmargin.solvers.transductive import GammaRecord, TransductiveSVM
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.transduction import TransductiveData
+from maxmargin.types import (
+    Allowed,
+    ConstraintsLike,
+    LabelLoss,
+    Labels,
+    LabelSequences,
+    Sequences,
+    TemplateLike,
+    TokenWeights,
+)
 
 __all__ = ["TransductiveTagger", "joined", "prepare_transductive"]
 
@@ -235,17 +245,17 @@ class TransductiveTagger(SequenceTagger):
         anneal: int = 0,
         tol: float = 1e-3,
         max_outer: int = 2,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         decode: str = "off",
         penalty: float = 1.0,
         constraint_features: bool = False,
         infeasible: str = "error",
         beam: int = 64,
         C_scale: str = "sum",
-        loss: Any = "hamming",
-        labels: Any = None,
-        allowed: Any = None,
-        template: Any = None,
+        loss: LabelLoss = "hamming",
+        labels: Labels = None,
+        allowed: Allowed = None,
+        template: TemplateLike = None,
         min_count: int = 1,
         hash_bits: int | None = None,
         solver: SolverLike = "sdm",
@@ -302,12 +312,12 @@ class TransductiveTagger(SequenceTagger):
 
     def fit(  # type: ignore[override]
         self,
-        X: Any,
-        y: Any,
-        X_unlabelled: Any = None,
+        X: Sequences,
+        y: LabelSequences,
+        X_unlabelled: Sequences | None = None,
         *,
-        constraints: Any = None,
-        token_weight: Any = None,
+        constraints: ConstraintsLike = None,
+        token_weight: TokenWeights = None,
         sample_weight: ExampleWeights = None,
     ) -> TransductiveTagger:
         """Train: a supervised model first, the start, and from it the transductive model.
@@ -389,8 +399,9 @@ class TransductiveTagger(SequenceTagger):
         return self
 
     def _svm(self, data: TransductiveData, threads: int) -> TransductiveSVM:
+        C = check_number("C", self.C, above=0.0)
         return TransductiveSVM(
-            C1=sum_weight(self.C, self.C_scale, data.n_labelled) * data.n_labelled,
+            C1=sum_weight(C, self.C_scale, data.n_labelled) * data.n_labelled,
             C2=self.C2,
             mu=self.mu,
             scale=self.gamma_scale,

@@ -42,13 +42,13 @@ class StructuredKind(ModelKind):
 
     estimator: ClassVar[str]
 
-    def save(self, path: Any, model: NativeEstimator) -> int:
+    def save(self, path: Any, model: NativeEstimator[Any, Any]) -> int:
         """Write a model to a file."""
         return model.save(path)
 
     def load(
         self, path: Any, function: Callable[[Any], Any] | None = None, *, mmap: bool = False
-    ) -> NativeEstimator:
+    ) -> NativeEstimator[Any, Any]:
         """Read a model from a file."""
         if function is not None:
             raise NotCompatibleError(
@@ -56,16 +56,20 @@ class StructuredKind(ModelKind):
                 f"{self.name!r}"
             )
         module, _, name = self.estimator.partition(":")
-        estimator: NativeEstimator = getattr(import_module(module), name).load(path, mmap=mmap)
+        estimator: NativeEstimator[Any, Any] = getattr(import_module(module), name).load(
+            path, mmap=mmap
+        )
         return estimator
 
     def load_estimator(
         self, path: Any, template: Any = None, *, mmap: bool = False
-    ) -> NativeEstimator:
+    ) -> NativeEstimator[Any, Any]:
         """Read the estimator."""
         return self.load(path, template, mmap=mmap)
 
-    def describe(self, model: NativeEstimator, request: DescriptionRequest) -> dict[str, Any]:
+    def describe(
+        self, model: NativeEstimator[Any, Any], request: DescriptionRequest
+    ) -> dict[str, Any]:
         """Say what a model holds."""
         if request.label is not None or request.selected:
             option = "--selected" if request.label is None else "--label"
@@ -88,7 +92,7 @@ class StructuredKind(ModelKind):
             },
         }
 
-    def write_text(self, path: Any, model: NativeEstimator) -> int:
+    def write_text(self, path: Any, model: NativeEstimator[Any, Any]) -> int:
         """Write all weights that are not zero as a text."""
         from maxmargin.io.text import open_for_writing
 

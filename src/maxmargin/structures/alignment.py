@@ -8,11 +8,11 @@ Gotoh's affine gaps, in native code (``native/alignment_table.hpp``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _native
 from maxmargin.checks import check_choice
@@ -92,9 +92,9 @@ class Alignment(Structure):
         *,
         mode: str = "global",
         gaps: str = "affine",
-        substitution: Any = "symmetric",
+        substitution: str | ArrayLike = "symmetric",
         position: str | None = None,
-        free_ends: Any = END_NAMES,
+        free_ends: Sequence[str] = END_NAMES,
         loss: str = "matches",
         homolog: str = "fixed",
         unknown: str | None = None,

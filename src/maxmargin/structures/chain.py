@@ -26,6 +26,7 @@ from maxmargin.features import EncodedBatch, FeatureEncoder, check_lengths, enco
 from maxmargin.features.encoded import EncodedSequences
 from maxmargin.features.scaling import warn_if_badly_scaled
 from maxmargin.printable import quoted
+from maxmargin.structures.auto_weight import automatic_C
 from maxmargin.structures.chain_constraints import ChainConstraints
 from maxmargin.structures.chain_decoding import Labelling, Weights
 from maxmargin.structures.chain_learning import (
@@ -42,8 +43,15 @@ from maxmargin.structures.chain_problem import (
 )
 from maxmargin.structures.chain_sequence import best_labelling, joint_features
 from maxmargin.structures.chain_weight_forms import ChainWeightForms
-from maxmargin.structures.kernels import Kernel, KernelWeights, make_kernel, token_numbers
+from maxmargin.structures.kernels import (
+    Kernel,
+    KernelLike,
+    KernelWeights,
+    make_kernel,
+    token_numbers,
+)
 from maxmargin.structures.native import PreparedProblem
+from maxmargin.types import Allowed, LabelLoss, Labels
 
 __all__ = ["Chain"]
 
@@ -123,12 +131,12 @@ class Chain(ChainWeightForms):
 
     def __init__(
         self,
-        loss: Any = "hamming",
-        labels: Any = None,
-        allowed: Any = None,
+        loss: LabelLoss = "hamming",
+        labels: Labels = None,
+        allowed: Allowed = None,
         encoder: Encoder | None = None,
         *,
-        kernel: Any = "linear",
+        kernel: KernelLike = "linear",
         degree: int = 2,
         gamma: float | str = "scale",
         coef0: float = 1.0,
@@ -144,6 +152,8 @@ class Chain(ChainWeightForms):
         self.degree, self.gamma, self.coef0, self.cache_mb = degree, gamma, coef0, cache_mb
         self.prior = prior
         self.constraints = constraints
+        self.finds_C = False  # whether automatic_C is wanted, which reads all values once more
+        self.automatic_C: float | None = None  # of the training data, for C="auto"
         self._kernel: Kernel | None = None  # its parameters as numbers, once prepared
         self._n_kernel_tokens = 0
         self.classes_: list[Any] = []
@@ -205,6 +215,8 @@ class Chain(ChainWeightForms):
         batch, codes = self.learn(X, Y, dtype)
         if isinstance(X, EncodedSequences) and sample_weight is None:
             sample_weight = X.sequence_weight
+        if self.finds_C:
+            self.automatic_C = automatic_C(batch, kernel=self._kernel is not None)
         parts = self._parts(batch, codes, token_weight, sample_weight)
         problem = self._constrained(self._problem(batch, parts), X)
         if batch.mapped is not None:  # the file is known by its hash

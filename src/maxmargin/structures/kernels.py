@@ -12,11 +12,12 @@ they are needed and keeps those used last, in a bounded number of bytes.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _native
 from maxmargin.checks import is_number, is_whole
@@ -25,7 +26,7 @@ from maxmargin.features import EncodedBatch
 from maxmargin.structures.chain_layout import ChainLayout, ChainWeights, Floats
 from maxmargin.structures.tokens import distinct_tokens, token_matrix, token_variance
 
-__all__ = ["Kernel", "KernelProblem", "KernelWeights", "make_kernel", "token_numbers"]
+__all__ = ["Kernel", "KernelLike", "KernelProblem", "KernelWeights", "make_kernel", "token_numbers"]
 
 #: Names that ``kernel="..."`` takes; "linear" is the chain without the detour.
 KINDS = ("linear", "poly", "rbf", "precomputed")
@@ -204,6 +205,10 @@ class Kernel:
                 method=self.name,
             )
         return values
+
+
+#: A kernel between tokens: its name, a function of two matrices, or a `Kernel`.
+KernelLike: TypeAlias = str | Callable[[Any, Any], ArrayLike] | Kernel
 
 
 def make_kernel(

@@ -19,6 +19,7 @@ answer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -125,7 +126,7 @@ class Latent:
     [1, -1]
     """
 
-    def __init__(self, structure: Any, states: Any = None) -> None:
+    def __init__(self, structure: Any, states: int | Mapping[Any, int] | None = None) -> None:
         self.structure = structure
         self.states = states
         self._side: _Side | None = None

@@ -32,6 +32,7 @@ from maxmargin.structures.class_labels import (
     known_classes,
 )
 from maxmargin.structures.native import PreparedProblem
+from maxmargin.types import LabelLoss, Labels
 
 __all__ = ["Multiclass"]
 
@@ -81,8 +82,8 @@ class Multiclass(Structure):
 
     def __init__(
         self,
-        loss: Any = "0/1",
-        labels: Any = None,
+        loss: LabelLoss = "0/1",
+        labels: Labels = None,
         *,
         bias: float = 0.0,
         words: BagOfWords | None = None,

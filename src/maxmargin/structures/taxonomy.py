@@ -40,6 +40,7 @@ from maxmargin.structures.taxonomy_classes import (
 from maxmargin.structures.taxonomy_costs import costs_of
 from maxmargin.structures.taxonomy_graph import TaxonomyGraph, graph_of_labels, read_taxonomy
 from maxmargin.structures.taxonomy_state import restored_classes, stored_classes
+from maxmargin.types import LabelLoss, Labels, NodeWeights, TaxonomyLike
 
 __all__ = ["Taxonomy"]
 
@@ -109,11 +110,11 @@ class Taxonomy(Multiclass):
 
     def __init__(
         self,
-        taxonomy: Any = None,
+        taxonomy: TaxonomyLike | TaxonomyGraph = None,
         *,
-        classes: Any = "leaves",
-        loss: Any = "tree",
-        node_weight: Any = None,
+        classes: Labels = "leaves",
+        loss: LabelLoss = "tree",
+        node_weight: NodeWeights = None,
         separator: str | None = "/",
         unique_names: bool = False,
         add_root: bool = False,

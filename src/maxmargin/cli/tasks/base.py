@@ -119,7 +119,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def make(self, options: argparse.Namespace, **common: Any) -> NativeEstimator:
+    def make(self, options: argparse.Namespace, **common: Any) -> NativeEstimator[Any, Any]:
         """Return an estimator that is to be fitted.
 
         Parameters

@@ -37,7 +37,7 @@ __all__ = ["TaskTraining"]
 class _Trained(NamedTuple):
     """A model, and what it reaches on the validation file."""
 
-    estimator: NativeEstimator
+    estimator: NativeEstimator[Any, Any]
     figures: dict[str, Any] | None
     setting: dict[str, Any] = {}  # noqa: RUF012
 
