@@ -35,14 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.constraints import (
-    Changes,
-    ConstraintSet,
-    First,
-    MinimumLength,
-    OneSegment,
-    Words,
-)
+from transductive_rules import AD_WORDS, ad_rules, citation_rules, frequent_words
+
 from maxmargin.estimators.self_training import driven_weights
 from maxmargin.estimators.tagger import SequenceTagger
 from maxmargin.estimators.transductive import prepare_transductive
@@ -52,18 +46,19 @@ from maxmargin.solvers.transductive import TransductiveSVM
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_constraints import ChainConstraints
 
-#: Chosen on the development files: by number of labelled sequences, C1 of all trainings, and
-#: (C2, mu, outer iterations) of transductive training without and with constraint features.
+#: Chosen on the development files by ``transductive_tune.py``: by number of labelled sequences, C1
+#: of all trainings, and (C2, mu, outer iterations, label margin) of transductive training without
+#: and with constraint features.
 CHOSEN: dict[str, dict[int, dict[str, Any]]] = {
     "citations": {
-        5: {"C1": 30, "plain": (300, 2, 1), "features": (300, 2, 1)},
-        20: {"C1": 100, "plain": (300, 4, 1), "features": (300, 4, 6)},
-        300: {"C1": 1000, "plain": (3000, 4, 1), "features": (3000, 4, 1)},
+        5: {"C1": 30, "plain": (300, 2, 3, 0.3), "features": (300, 2, 3, 0.3)},
+        20: {"C1": 100, "plain": (1000, 2, 3, 0.1), "features": (300, 2, 3, 1.0)},
+        300: {"C1": 1000, "plain": (3000, 4, 1, 0.1), "features": (3000, 4, 1, 0.1)},
     },
     "ads": {
-        10: {"C1": 30, "plain": (300, 4, 3), "features": (300, 4, 3)},
-        25: {"C1": 100, "plain": (300, 4, 3), "features": (300, 4, 3)},
-        100: {"C1": 300, "plain": (1000, 4, 1), "features": (1000, 4, 1)},
+        10: {"C1": 30, "plain": (300, 4, 3, 0.0), "features": (300, 4, 3, 0.0)},
+        25: {"C1": 100, "plain": (300, 4, 3, 0.0), "features": (300, 4, 3, 0.0)},
+        100: {"C1": 300, "plain": (1000, 4, 1, 0.0), "features": (1000, 4, 1, 0.0)},
     },
 }
 #: Of constraint-driven learning, which is both the rival and the start.
@@ -83,46 +78,6 @@ CODL_WEIGHTS = {
 }
 FOLDER = {"citations": "citations_cora", "ads": "ads"}
 GAP, TOL, WIDTH = 0.1, 1e-3, 64
-
-
-def citation_rules(w: dict[str, float]) -> ConstraintSet:
-    """Return the rules of Chang, Ratinov and Roth (2007) for references."""
-    words = [
-        (["pp", "pages"], "pages"),
-        (['"', "``", "''"], "title"),
-        (["note", "submitted", "appear"], "note"),
-        (["CA", "Australia", "NY"], "location"),
-        (["tech", "technical"], "tech"),
-        (["proc", "journal", "proceedings", "ACM"], ["journal", "booktitle"]),
-        (["ed", "editors"], "editor"),
-    ]
-    rules: list[Any] = [Words(a, b, weight=w["words"], feature=False) for a, b in words]
-    years = Words(pattern="(19|20)[0-9][0-9]", labels="date", weight=w["words"], feature=False)
-    rules += [years, First(["author", "editor"], weight=w["first"], feature=False)]
-    rules.append(Changes(after="punctuation", weight=w["changes"]))
-    rules.append(OneSegment(per="token", weight=w["segment"], feature=False))
-    return ConstraintSet(rules)
-
-
-def ad_rules(w: dict[str, float]) -> ConstraintSet:
-    """Return their rules for advertisements; line breaks are missing from this copy."""
-    words = [
-        ("laundry kitchen parking", "FEATURES"),
-        ("sq ft bdrm", "SIZE"),
-        ("$ *MONEY*", "RENT"),
-        ("close near shopping", "NEIGHBORHOOD"),
-        ("phone email *PHONE* *EMAIL*", "CONTACT"),
-        ("immediately begin cheaper", "AVAILABLE"),
-        ("roommates respectful drama", "ROOMATES"),
-        ("smoking dogs cats", "RESTRICTIONS"),
-        ("http image link", "PHOTOS"),
-        ("address carlmont st cross", "ADDRESS"),
-        ("utilities pays electricity", "UTILITIES"),
-    ]
-    rules: list[Any] = [Words(a.split(), b, weight=w["words"], feature=False) for a, b in words]
-    rules.append(Changes(after="punctuation", weight=w["changes"]))
-    rules.append(MinimumLength(3, weight=w["length"], feature=False))
-    return ConstraintSet(rules)
 
 
 def read(path: Path) -> tuple[list[list[str]], list[list[str]]]:
@@ -149,8 +104,14 @@ class Task:
         table = read_columns(folder / "unlabelled.tsv.gz").rows()
         more = [[row[0] for row in x] for x in table[:unlabelled]]
         self.pool = self.dev + self.test + more
-        make = citation_rules if name == "citations" else ad_rules
-        self.rules, self.codl_rules = make(weights), make(CODL_WEIGHTS[name])
+        if name == "citations":
+            self.rules, self.codl_rules = map(citation_rules, (weights, CODL_WEIGHTS[name]))
+            return
+        known = " ".join(AD_WORDS.values()).split()
+        words = frequent_words(self.X, self.y, known)
+        self.rules, self.codl_rules = (
+            ad_rules(w, words) for w in (weights, CODL_WEIGHTS[name])
+        )
 
     def data(self, chosen: Any, features: bool) -> Any:
         """Encode a labelled subset and all unlabelled sequences."""
@@ -195,6 +156,7 @@ def transductive(
     mu: float,
     *,
     outer: int,
+    label_margin: float,
     schedule: str = "engine",
 ) -> Any:
     """Train the transductive SVM from some weights."""
@@ -207,6 +169,7 @@ def transductive(
         max_outer=outer,
         width=WIDTH,
         margins="labels",
+        label_margin=label_margin,
         gammas=False,
         random_state=0,
         schedule=schedule,
@@ -219,13 +182,12 @@ def nearest(table: dict[int, Any], n: int) -> Any:
     return table[min(table, key=lambda k: abs(np.log(k / n)))]
 
 
-def driven(task: Task, data: Any, start: Any, penalty: float | None = None) -> tuple[Any, Any]:
-    """Train by constraint-driven learning, or by plain self-training with no penalty."""
-    codl = CODL[task.name]
-    own = codl if penalty is None else {**codl, "penalty": penalty}
+def driven(task: Task, data: Any, start: Any, **given: float) -> tuple[Any, Any]:
+    """Train by constraint-driven learning, or by plain self-training with ``penalty=0``."""
     if task.codl_rules != task.rules:
         pool = [hmm(x) for x in task.pool]
         data = replace(data, bound=task.codl_rules.bind(pool, data.chain.labels_))
+    own: dict[str, Any] = {**CODL[task.name], **given}
     return driven_weights(data, *start, random_state=0, beam=WIDTH, **own)
 
 
@@ -254,13 +216,15 @@ def one_draw(
         out["codl" + end] = task.score(data, *codl)
         name, own = "transductive" + end, p["features" if features else "plain"]
         first, outer = (codl, own[2]) if begin == "driven" else (start, 6)
-        model = timed(name, transductive, data, first, p["C1"], *own[:2], outer=outer)
+        model = timed(
+            name, transductive, data, first, p["C1"], *own[:2], outer=outer, label_margin=own[3]
+        )
         out[name] = task.score(data, model.chain_weights, model.group_weights)
         if begin == "driven":
             seconds[name] += seconds["codl" + end]
         if not features:
             out["constrained"] = task.score(data, start[0], penalty=CODL[task.name]["penalty"])
-            alone = timed("self_training", driven, task, data, start, 0.0)
+            alone = timed("self_training", driven, task, data, start, penalty=0.0)
             out["self_training"] = task.score(data, *alone)
     return out, seconds
 
@@ -316,32 +280,6 @@ def compare(task: Task, labelled: list[int], draws: int, on: int, begin: str) ->
     return figures
 
 
-def tune(task: Task, labelled: list[int], draws: int) -> None:
-    """Print the scan over C2 and mu on the development file."""
-    for n, features in itertools.product(labelled, (False, True)):
-        chosen = nearest(CHOSEN[task.name], n)
-        C1, outer = chosen["C1"], chosen["features" if features else "plain"][2]
-        starts, base_scores = [], []
-        for draw in range(draws):
-            data = task.data(np.random.default_rng(draw).permutation(len(task.X))[:n], features)
-            first = supervised(data, C1)
-            base_scores.append(task.score(data, *first)[0])
-            starts.append((data, driven(task, data, first)))
-        base = np.mean(base_scores)
-        print(
-            f"{n} labelled, C1={C1:g}, features={features}: supervised dev {base:.2f}", flush=True
-        )
-        for C2, mu in itertools.product((100, 300, 1000), (1, 2, 4)):
-            found = []
-            for d, start in starts:
-                model = transductive(d, start, C1, C2, mu, outer=outer)
-                found.append(task.score(d, model.chain_weights, model.group_weights)[0])
-            print(
-                f"  C2={C2:g} mu={mu:g}: dev {np.mean(found):.2f} ({np.mean(found) - base:+.2f})",
-                flush=True,
-            )
-
-
 def curve(
     task: Task, draws: int, on: int, *, steps: int = 5, step: int = 5, C: float = 5.0
 ) -> dict[str, Any]:
@@ -389,7 +327,9 @@ def paper_times(task: Task, name: str) -> dict[str, float]:
     for schedule in ("engine", "paper"):
         begin = time.process_time()
         given = (p["C1"], *p["plain"][:2])
-        model = transductive(data, start, *given, outer=4, schedule=schedule)
+        model = transductive(
+            data, start, *given, outer=4, label_margin=p["plain"][3], schedule=schedule
+        )
         out[f"{schedule}_seconds"] = round(time.process_time() - begin, 2)
         out[f"{schedule}_objective"] = round(model.objective, 3)
         out[f"{schedule}_outer"] = len(model.result.outer)
@@ -420,7 +360,8 @@ def speed(data: Path, name: str) -> dict[str, Any]:
         start = supervised(d, p["C1"])
         begin = time.process_time()
         first = driven(task, d, start)
-        transductive(d, first, p["C1"], *p["plain"][:2], outer=p["plain"][2])
+        C2, mu, outer, margin = p["plain"]
+        transductive(d, first, p["C1"], C2, mu, outer=outer, label_margin=margin)
         seconds = time.process_time() - begin
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         out[str(d.n_unlabelled)] = {
@@ -448,7 +389,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--unlabelled", type=int, default=1000)
-    for flag in ("tune", "curve", "speed", "dev", "only"):
+    for flag in ("curve", "speed", "dev", "only"):
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--begin", choices=("driven", "supervised"), default="driven")
     options = parser.parse_args(argv)
@@ -461,9 +402,6 @@ def main(argv: list[str] | None = None) -> int:
     default = "5,20,300" if options.task == "citations" else "10,25,100"
     labelled = [int(k) for k in (options.labelled or default).split(",")]
     task = Task(options.data, options.task, WEIGHTS[options.task], options.unlabelled)
-    if options.tune:
-        tune(task, labelled, options.draws)
-        return 0
     on = 0 if options.dev else 1
     result: dict[str, Any] = {}
     if not options.only:
