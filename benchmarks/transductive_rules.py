@@ -1,4 +1,4 @@
-"""The rules of ``benchmarks/transductive.py``: what a person knows of references and advertisements.
+"""The rules of ``benchmarks/transductive.py``: what is known of references and advertisements.
 
 The lists are those of Chang, Ratinov and Roth (2007) as the README of the data has them. For
 advertisements the paper adds 33 words that belong to fields (Table 1 of Mann and McCallum 2008, for
