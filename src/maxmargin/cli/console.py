@@ -102,7 +102,7 @@ def say(text: str = "", *, needed: bool = False, tabs: bool = False) -> None:
     needed : bool
         Whether the lines are what the command was called for: a closed stream is an error then.
     tabs : bool
-        Whether tabs stand between columns; else they are shown as ``\\t``.
+        Whether tabs stand between columns; else they are shown by their name.
 
     Raises
     ------
