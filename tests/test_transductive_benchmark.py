@@ -89,7 +89,7 @@ def test_parameters_are_searched_on_the_development_file(script, folder, capsys,
         line for line in runs[0][: runs[0].index("citations, 3_i")] if "transductive {" in line
     ]
     assert found["dev_transductive"] == max(float(line.split()[-1]) for line in tried)
-    assert found["mu"] in (1, 4)
+    assert found["mu"] in (1, 2, 4)
 
 
 def test_words_that_belong_to_a_field(script):
