@@ -99,7 +99,7 @@ def test_words_that_belong_to_a_field(script):
     assert words(X, y, least=2) == {"C": ["call"], "F": ["pool"]}
     assert words(X, y, ["CALL"], least=2) == {"F": ["pool"]}
     assert words(X, y, least=1, each=2)["C"] == ["call", "me"]
-    assert words(X, y, least=2, share=0.5)["C"] == ["call", "a"]
+    assert words(X, y, least=2, share=0.5)["F"] == ["a", "pool"]
 
 
 def test_the_picture_has_all_lines(script, tmp_path, capsys):
