@@ -85,7 +85,7 @@ def automatic(template):
     return SequenceTagger(C="auto", template=template, random_state=0).fit(table, labels)
 
 
-def test_a_C_that_goes_with_the_features(capsys, files):
+def test_a_weight_that_goes_with_the_features(capsys, files):
     data, valid, model = files
     tagger = automatic("words")
     assert 0.1 < tagger.C_ < 1
@@ -130,7 +130,7 @@ def test_each_template_has_its_own(capsys, files):
     ]
 
 
-def test_automatic_C_is_refused_where_it_cannot_be(capsys, files, tmp_path):
+def test_automatic_weight_is_refused_where_it_cannot_be(capsys, files, tmp_path):
     data, _, model = files
     assert "'Auto' is not a number above 0, and not auto" in refused(
         capsys, "train", data, "-m", model, "-C", "Auto"

@@ -92,7 +92,7 @@ def test_paths_and_more_data_go_on_with_it():
     X, y = data(6)
     tagger = SequenceTagger(C="auto", random_state=0)
     assert pytest.approx(0.5) == path(tagger, X, y, l1_ratios=[0.5]).points[0].C
-    with pytest.raises(NotCompatibleError, match='C="auto" .* partial_fit .* needs a number'):
+    with pytest.raises(NotCompatibleError, match=r'C="auto" .* partial_fit .* needs a number'):
         SequenceTagger(C="auto").partial_fit(X, y)
     with pytest.raises(NotCompatibleError, match='C="auto"'):  # the fit did not look for one
         SequenceTagger(C=0.3).fit(X, y).set_params(C="auto").partial_fit(X, y)
@@ -109,7 +109,7 @@ def test_other_words_are_refused(C):
 def test_transductive_training_needs_a_number():
     X, y = data(6)
     rules = ConstraintSet([First("a")])
-    with pytest.raises(NotCompatibleError, match='C="auto" .* transductive training'):
+    with pytest.raises(NotCompatibleError, match=r'C="auto" .* transductive training'):
         TransductiveTagger(C="auto", constraints=rules).fit(X, y, X[:3])
     fitted = TransductiveTagger(C=0.5, constraints=rules, random_state=0).fit(X, y, X[:3])
     assert fitted.C_ == 0.5
@@ -117,7 +117,7 @@ def test_transductive_training_needs_a_number():
 
 def test_clusters_need_a_number():
     distributed = pytest.importorskip("maxmargin.distributed")
-    with pytest.raises(NotCompatibleError, match='C="auto" .* a cluster needs a number'):
+    with pytest.raises(NotCompatibleError, match=r'C="auto" .* a cluster needs a number'):
         distributed.DaskSequenceTagger(C="auto").fit(["none.tsv"])
 
 

@@ -600,7 +600,7 @@ def test_parameters_may_not_change_after_fit():
 
 
 @pytest.mark.parametrize("C", [0.05, 5.0])
-def test_another_C_after_fit(C):
+def test_another_weight_after_fit(C):
     X, y = sentences(12)
     model = SequenceTagger(**EXACT | {"C": 0.5}).fit(X[:6], y[:6]).set_params(C=C)
     model.partial_fit(X[6:], y[6:])

@@ -1,4 +1,4 @@
-"""``-C``: the weight of the errors, a number or ``auto``, which goes with the features of the data."""
+"""``-C``: the weight of the errors, a number or ``auto``, which goes with the data's features."""
 
 from __future__ import annotations
 

@@ -108,8 +108,8 @@ def find_model(
     folds: list[dict[str, Any]] = []
     if options.cv is not None:
         chosen = None
-        for setting, own in settings_of(options, grid):
-            learned, fit_options, own = features(own)
+        for setting, given in settings_of(options, grid):
+            learned, fit_options, own = features(given)
             Cs = grid.of(own)
             for row in cross_validate_grid(learned, Cs, fit_options, own, in_words(setting)):
                 folds.append({**row, **setting})
@@ -125,8 +125,8 @@ def find_model(
     best: tuple[Outcome, argparse.Namespace, Learned, FitOptions] | None = None
     rows: list[dict[str, Any]] = []
     interrupted = False
-    for setting, own in settings_of(options, grid):
-        learned, fit_options, own = features(own)
+    for setting, given in settings_of(options, grid):
+        learned, fit_options, own = features(given)
         if own.nonzeros is not None:
             outcomes = [search_size(learned, fit_options, own)]
         else:
