@@ -1,4 +1,4 @@
-"""Structures for the tests of oracles in other processes, which import this file and little else."""
+"""Structures for tests of oracles in other processes, which import this file and little else."""
 
 from __future__ import annotations
 
@@ -99,4 +99,5 @@ class Sleepy(Classes):
 
 _rng = np.random.default_rng(0)
 X = _rng.normal(size=(N, SIZE))
-Y = [int(y) for y in (X @ _rng.normal(size=(SIZE, CLASSES)) + _rng.normal(size=(N, CLASSES))).argmax(1)]
+_scores = X @ _rng.normal(size=(SIZE, CLASSES)) + _rng.normal(size=(N, CLASSES))
+Y = [int(y) for y in _scores.argmax(1)]

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_problems import random_case
 
 from maxmargin import SequenceTagger, _native
 from maxmargin.features.encode import FeatureEncoder
 from maxmargin.features.template import Template
+from native_problems import random_case
 
 LENGTHS = (4, 7, 1, 12, 3, 9, 2, 5) * 5
 
@@ -107,7 +107,8 @@ def test_a_sum_that_is_too_large_is_named() -> None:
             X[121] = later
         said = []
         for threads in (1, 2):
-            with pytest.raises(ValueError, match="sequence 120, token .*'a:b': its values") as caught:
+            said_where = r"sequence 120, token .*'a:b': its values"
+            with pytest.raises(ValueError, match=said_where) as caught:
                 FeatureEncoder(threads=threads).fit_transform(X)
             said.append(str(caught.value))
         assert said[0] == said[1]

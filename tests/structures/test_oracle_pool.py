@@ -17,7 +17,7 @@ from maxmargin.solvers import SDM, OneSlack, make_solver
 from maxmargin.structures import oracle_pool
 from maxmargin.structures.adapter import PythonProblem
 from maxmargin.structures.oracle_pool import OraclePool
-from maxmargin.structures.oracle_worker import RemoteTraceback
+from maxmargin.structures.oracle_worker import RemoteTracebackError
 from pool_structures import (
     PARENT,
     Away,
@@ -124,12 +124,12 @@ def test_an_error_names_the_example_and_has_the_traceback(pools: list[OraclePool
     assert (e.value.method, e.value.example) == ("argmax", 17)
     assert isinstance(e.value.__cause__, IndexError)
     remote = e.value.__cause__.__cause__
-    assert isinstance(remote, RemoteTraceback)
+    assert isinstance(remote, RemoteTracebackError)
     assert "return [0][int(x[1] * 0) + 7]" in str(remote)
 
 
 def test_answers_of_other_processes_are_checked(pools: list[OraclePool]) -> None:
-    with pytest.raises(StructureError, match="returned None; expected an output.*for example 17"):
+    with pytest.raises(StructureError, match=r"returned None; expected an output.*example 17"):
         fitted(Away("nonsense"), 2)
 
 

@@ -1,9 +1,10 @@
 """A user's oracle in a pool of processes.
 
-A pass that asks the oracle of many examples under one w announces them (``native/oracle_pool.hpp``).
-`OraclePool` sends them in pieces to processes that hold a copy of the structure and of the data,
-and hands out their answers in the order in which the pass asks. The problem goes to each process
-once, when it starts; w is written into a file that all of them map, once for each announcement.
+A pass that asks the oracle of many examples under one w announces them
+(``native/oracle_pool.hpp``). `OraclePool` sends them in pieces to processes that hold a copy of the
+structure and of the data, and hands out their answers in the order in which the pass asks. The
+problem goes to each process once, when it starts; w is written into a file that all of them map,
+once for each announcement.
 
 Which process finds an answer makes no difference to it, so that what is decided by the clock (are
 there processes at all, how many examples are sent at a time) changes no result.
@@ -204,7 +205,8 @@ class OraclePool:
         if left < 2:
             return
         self._publish()
-        size = min(max(int(PIECE_SECONDS / max(self._cost, 1e-6)), 1), -(-left // (PIECES_EACH * self.n_jobs)))
+        size = max(int(PIECE_SECONDS / max(self._cost, 1e-6)), 1)
+        size = min(size, -(-left // (PIECES_EACH * self.n_jobs)))
         for begin in range(self._at, len(self._examples), size):
             end = min(begin + size, len(self._examples))
             task = (self._announced, self._formulation, self._examples[begin:end])
@@ -216,7 +218,8 @@ class OraclePool:
             if not future.cancel():
                 self._result(future)
         self._abandoned = []
-        assert self._shared is not None and self._weights is not None
+        assert self._shared is not None
+        assert self._weights is not None
         self._shared[1:] = self._weights
         self._shared[0] = self._announced
 

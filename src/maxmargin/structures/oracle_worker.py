@@ -16,10 +16,10 @@ from maxmargin import _native
 from maxmargin.errors import StructureError
 from maxmargin.structures.duck import describe_exception
 
-__all__ = ["Failure", "RemoteTraceback", "answers", "new_executor", "packed", "ready"]
+__all__ = ["Failure", "RemoteTracebackError", "answers", "new_executor", "packed", "ready"]
 
 
-class RemoteTraceback(Exception):
+class RemoteTracebackError(Exception):
     """The traceback of an error in another process, as text."""
 
     def __init__(self, text: str) -> None:
@@ -68,7 +68,7 @@ class Failure:
 
     def error(self) -> Exception:
         """Return the error again, with its traceback as the cause of what caused it."""
-        remote = RemoteTraceback(self.trace)
+        remote = RemoteTracebackError(self.trace)
         raised: Exception
         if self.structure_error:
             raised = StructureError(self.message, method=self.method, example=self.example)
