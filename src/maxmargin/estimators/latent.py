@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,12 @@ from maxmargin.estimators.argument_types import (
 from maxmargin.estimators.binding import bind
 from maxmargin.estimators.callbacks import FitTasks, closing_callbacks, with_callbacks
 from maxmargin.estimators.empty import object_array
+from maxmargin.estimators.online import LAZY, Trained
 from maxmargin.estimators.structural import StructuralEstimator, own_copy, sum_weight
 from maxmargin.estimators.threads import threads_of
-from maxmargin.online import OnlineLearner
+from maxmargin.online import LatentLearner, OnlineLearner
 from maxmargin.regularizers import GaussianPrior, make_regularizer
-from maxmargin.solvers import make_solver
+from maxmargin.solvers import Online, make_solver
 from maxmargin.solvers.cccp import CCCPResult
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.driver import model_weights, require_learned
@@ -44,17 +45,13 @@ from maxmargin.solvers.outer import OuterHistory
 from maxmargin.solvers.registry import SOLVERS
 from maxmargin.solvers.seeds import seed_of
 from maxmargin.structures.adapter import paired_examples
+from maxmargin.structures.growing import Growing, GrowingLatent, keeps_examples
 from maxmargin.structures.latent import Latent, LatentTraining
+from maxmargin.structures.latent_python import PythonImputer
+from maxmargin.structures.native import NativeStructure
 from maxmargin.types import Examples
 
 __all__ = ["LatentEstimator", "LatentStructuralSVM"]
-
-
-#: Why an estimator with latent parts does not learn online.
-_NOT_ONLINE = (
-    "{} does not learn online: latent parts are imputed again and again for all examples under one "
-    "w, and no bound holds for those that came before; use fit with all examples"
-)
 
 
 class LatentEstimator(StructuralEstimator[In, Out]):
@@ -74,11 +71,51 @@ class LatentEstimator(StructuralEstimator[In, Out]):
     anneal: float
     self_paced: bool
 
-    def _learn_more(self, *_: Any) -> Self:
-        raise NotCompatibleError(_NOT_ONLINE.format(type(self).__name__))
+    _lazy: ClassVar[tuple[str, ...]] = (*LAZY, "objective_", "outer_history_", "start_objectives_")
 
-    def _require_online(self, what: str) -> OnlineLearner:
-        raise NotCompatibleError(_NOT_ONLINE.format(f"{type(self).__name__} has no {what} and"))
+    # --- learning online ---
+
+    def _online_structure(self) -> Any:
+        return self._new_latent()
+
+    def _new_learner(self, grown: Growing, solver: Online, C: float, seed: Any) -> OnlineLearner:
+        assert isinstance(grown, GrowingLatent)
+        if self._trained_state is None:
+            once = {"n_starts": 1, "anneal": 0.0, "self_paced": False}
+            for name, plain in once.items():
+                if getattr(self, name) != plain:
+                    raise NotCompatibleError(
+                        f"{name}={getattr(self, name)!r} goes over all examples several times; "
+                        f"partial_fit needs {name}={plain!r}, or a fit before it"
+                    )
+        grown.start, grown.rng = self._start_of(grown.structure), np.random.default_rng(seed)
+        gap = check_number("gap", self.gap, least=0.0)
+        tol = check_number("tol", self.tol, least=0.0)
+        learner = LatentLearner(grown, solver, C=C, seed=seed, gap=gap, tol=tol)
+        learner.threads = threads_of(self.n_jobs)
+        return learner
+
+    @abstractmethod
+    def _start_of(self, latent: Any) -> str:
+        """Return how the latent parts of the first examples are chosen."""
+
+    def _lazily(self, name: str) -> Any:
+        learner = self._online
+        assert isinstance(learner, LatentLearner)
+        if name == "objective_":
+            certificate = self._certify()
+            return learner.objective(certificate)
+        if name == "outer_history_":
+            return OuterHistory(list(learner.outer))
+        if name == "start_objectives_":
+            return [self.objective_]
+        return super()._lazily(name)
+
+    def _certify(self) -> Certificate:
+        certificate = super()._certify()
+        assert isinstance(self._online, LatentLearner)
+        self.converged_ = self.converged_ and self._online.settled
+        return certificate
 
     @abstractmethod
     def _new_latent(self) -> Any:
@@ -122,7 +159,7 @@ class LatentEstimator(StructuralEstimator[In, Out]):
         anneal = check_number("anneal", self.anneal, least=0.0)
         seed = seed_of(self.random_state)
         tasks: FitTasks | None = None
-        best: tuple[CCCPResult, Any] | None = None
+        best: tuple[CCCPResult, Any, LatentTraining] | None = None
         objectives: list[float] = []
         stopped = False
         with closing_callbacks(self.callbacks):
@@ -163,15 +200,17 @@ class LatentEstimator(StructuralEstimator[In, Out]):
                 )
                 objectives.append(result.objective)
                 if best is None or result.objective < best[0].objective:
-                    best = result, latent
+                    best = result, latent, training._replace(dtype=dtype)
                 stopped = result.interrupted
                 if stopped:
                     break
         assert best is not None
         assert tasks is not None
-        result, latent = best
+        result, latent, training = best
         require_learned(result)
         with HeldInterrupt() as held:
+            self._forget_online()
+            self._trained_state = self._left(X, Y, fit_params, result, latent, training)
             self._keep(latent, result, problem)
             self._after_fit()
             self.objective_ = result.objective
@@ -181,6 +220,25 @@ class LatentEstimator(StructuralEstimator[In, Out]):
         tasks.end_fit()
         if stopped or held.came:
             raise KeyboardInterrupt
+
+    def _left(
+        self,
+        X: Any,
+        Y: Any,
+        fit_params: Mapping[str, Any],
+        result: CCCPResult,
+        latent: Any,
+        training: LatentTraining,
+    ) -> Trained:
+        """Return what ``partial_fit`` goes on from: multipliers, data, and completions."""
+        imputer: Any = training.imputer
+        found = imputer.outputs if isinstance(imputer, PythonImputer) else imputer.codes()
+        parts: Any = training.prepared.parts
+        inner = self._trained_structure(latent)
+        if isinstance(inner, NativeStructure) and keeps_examples(inner):
+            parts = (X, Y, fit_params)
+        parts = {"data": parts, "latent": found}
+        return Trained(result.engine, parts, None, training.dtype, self._present_params())
 
 
 class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
@@ -343,12 +401,15 @@ class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
         own = own_copy(self.structure)
         return own if isinstance(own, Latent) else Latent(own)
 
+    def _start_of(self, latent: Latent) -> str:
+        if self.start != "auto":
+            return self.start
+        return "first" if latent.states is None else "cluster"
+
     def _one_start(
         self, latent: Latent, X: Any, Y: Any, rng: np.random.Generator, first: bool, **more: Any
     ) -> LatentTraining:
-        start = self.start
-        if start == "auto":
-            start = "first" if latent.states is None else "cluster"
+        start = self._start_of(latent)
         # Of several starts the first is the one asked for; clusters have seeds, "first" has none.
         if start == "first" and not first:
             start = "random"
