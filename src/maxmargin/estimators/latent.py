@@ -31,6 +31,10 @@ from maxmargin.estimators.empty import object_array
 from maxmargin.estimators.online import LAZY, Trained
 from maxmargin.estimators.structural import StructuralEstimator, own_copy, sum_weight
 from maxmargin.estimators.threads import threads_of
+from maxmargin.estimators.trained_meta import require_stored, set_model, training_figures
+from maxmargin.io.latent_structure import LatentState, StoredLatent
+from maxmargin.io.structure_file import StructureModel, load_structure, save_structure
+from maxmargin.io.training_meta import NOT_KEPT
 from maxmargin.online import LatentLearner, OnlineLearner
 from maxmargin.regularizers import GaussianPrior, make_regularizer
 from maxmargin.solvers import Online, make_solver
@@ -44,7 +48,7 @@ from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.outer import OuterHistory
 from maxmargin.solvers.registry import SOLVERS
 from maxmargin.solvers.seeds import seed_of
-from maxmargin.structures.adapter import paired_examples
+from maxmargin.structures.adapter import paired_examples, real_number
 from maxmargin.structures.growing import Growing, GrowingLatent, keeps_examples
 from maxmargin.structures.latent import Latent, LatentTraining
 from maxmargin.structures.latent_python import PythonImputer
@@ -389,6 +393,8 @@ class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
         self.n_starts, self.anneal, self.self_paced = n_starts, anneal, self_paced
         self.tol, self.max_outer = tol, max_outer
 
+    kind: ClassVar[str] = "latent_structural"
+
     def _new_structure(self) -> Any:
         raise NotImplementedError  # a `Latent` is not trained as a structure of its own
 
@@ -451,6 +457,7 @@ class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
         """
         if Y is None:
             raise ValueError("LatentStructuralSVM requires Y to be passed, but it is None")
+        require_stored(self)
         self._fit_latent(X, Y, sample_weight=sample_weight)
         return self
 
@@ -508,6 +515,90 @@ class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
         found = self.predict_latent(X)
         losses = [self.structure_.loss(y, z) for y, z in zip(truths, found, strict=True)]
         return -float(np.mean(losses))
+
+    # --- files ---
+
+    def save(self, path: PathLike) -> int:
+        """Write the model to a file, as a whole or not at all.
+
+        The file has weights, certificate, objective, parameters, and what prediction needs of the
+        structure: labels, states and features of a chain or of classes, the state of another native
+        structure, or that of your own with the name of its class, as for `StructuralSVM.save`. It
+        has no code and no pickles.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        int
+            Its size in bytes.
+
+        Raises
+        ------
+        NotCompatibleError
+            If a file cannot hold the state of the structure.
+        """
+        check_is_fitted(self, "weights_")
+        params = {k: v for k, v in self._trained.items() if k not in NOT_KEPT}
+        del params["structure"]
+        meta = training_figures(self)
+        meta["objective_value"] = float(self.objective_)
+        state: Any = LatentState(self.structure_)
+        return save_structure(path, self.kind, StructureModel(state, self.weights_, params, meta))
+
+    @classmethod
+    def load(
+        cls,
+        path: PathLike,
+        structure: StructureLike | Callable[..., Any] | str | None = None,
+        *,
+        mmap: bool = False,
+    ) -> LatentStructuralSVM:
+        """Read a model from a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        structure : class, object, str or None
+            The class of a structure of your own; see `StructuralSVM.load`.
+        mmap : bool, default=False
+            Whether to map the file into memory and not to read it. Nobody may then change the file
+            in place while the model is in use.
+
+        Returns
+        -------
+        LatentStructuralSVM
+            Fitted; its histories are empty. A model with states of labels has no ``structure``:
+            give one (``set_params``) before it is fitted anew.
+
+        Raises
+        ------
+        ModelFormatError
+            If the file is damaged, of a newer version, or no model file of this kind.
+        NotCompatibleError
+            If the class is not known, or is another one.
+        """
+        known = cls().get_params(deep=False).keys() - {*NOT_KEPT, "structure"}
+        model = load_structure(path, cls.kind, StoredLatent(structure), known, mmap=mmap)
+        latent = model.structure.latent
+        again = None if latent.states is not None else Latent(latent.structure)
+        loaded = cls(again, **model.params)
+        set_model(loaded, latent, model)
+        value = real_number(model.meta.get("objective_value"))
+        loaded.objective_ = float("nan") if value is None else value
+        loaded.outer_history_, loaded.start_objectives_ = OuterHistory(), [loaded.objective_]
+        loaded._after_fit()
+        return loaded
+
+    def _after_fit(self) -> None:
+        self._trained = self.get_params(deep=False)
+
+    def _after_partial(self) -> None:
+        self._trained = self.get_params(deep=False)
 
 
 def _model_after(
