@@ -40,8 +40,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("io.meta_checks", "io.training_meta"),
     ("io.parameters",),
     ("io.structure_file",),  # ... of any structure that can write down its state,
-    ("io.latent_structure", "io.user_structure",),
+    ("io.user_structure",),
     ("io.tagger_file",),  # ... and of a chain
+    ("io.latent_structure",),
     ("models.weight_rows",),  # the weights of a tagger, without a copy
     ("models.strongest",),
     ("report.svg", "report.endings", "report.files"),  # pieces of pictures
