@@ -49,12 +49,12 @@ class EngineHandle final : public Owned {
   }
 
   // `batch`: where the oracle is asked in other processes, so many examples at a time are asked for under one w.
-  PassResult exact_pass(Order order, const PassOptions& options, std::optional<double> seconds, std::size_t batch) {
+  PassResult exact_pass(Order order, const PassOptions& options, std::optional<double> seconds, std::size_t batch, int threads) {
     check_order(order, problem_.n_examples());
     return run(seconds, [&]<class T>(Engine<T>& engine) {
       const std::span<const std::uint32_t> visited{order.data(), order.shape(0)};
       const Expecting<T> expecting(*formulated_.structure<T>(), visited, batch);
-      return engine.exact_pass(visited, options);
+      return engine.exact_pass(visited, options, threads);
     });
   }
   PassResult cached_pass(Order order, const PassOptions& options, std::optional<double> seconds) {
@@ -557,7 +557,7 @@ void bind_engine(nb::module_& m) {
   OwnedClass<EngineHandle>(m, "Engine")
       .init<Problem&, double, bool, bool, const Link&, double, const std::string&, const std::string&>("problem"_a, "C"_a, "single"_a = true,
            "factored"_a = true, "link"_a = Link{}, "nu"_a = 0.0, "slack"_a = "linear", "rescale"_a = "margin", nb::keep_alive<1, 2>())
-      .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none(), "batch"_a = 0)
+      .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none(), "batch"_a = 0, "threads"_a = 1)
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("newton_pass", &EngineHandle::newton_pass, "options"_a, "seconds"_a = nb::none())
       .def("coordinate_pass", &EngineHandle::coordinate_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
