@@ -91,13 +91,17 @@ class Engine {
     if (threads > 1 && asks_ahead(options)) ahead.emplace(structure_, loop, threads);
     for (std::size_t at = 0; at < order.size(); ++at) {
       if (loop.stop(result)) break;
+      if (ahead && !ahead->ready(order, at, weights_.data())) {
+        result.interrupted = true;
+        break;
+      }
       if (at + 16 < order.size()) structure_.prefetch_ends(order[at + 16]);
       if (at + 8 < order.size()) {
         prefetch(&blocks[order[at + 8]]);
         structure_.prefetch_example(order[at + 8]);
       }
       if (at + 2 < order.size()) {
-        structure_.prefetch_oracle(order[at + 2], weights_.data());
+        if (!ahead) structure_.prefetch_oracle(order[at + 2], weights_.data());
         for (const Part<T>& part : blocks[order[at + 1]]) prefetch_part(part);
         const Parts<T>& later = blocks[order[at + 2]];
         prefetch_range(later.data(), later.size() * sizeof(Part<T>));
@@ -106,7 +110,7 @@ class Engine {
       if (windows_) [[unlikely]] windows_->visit(i);
       for (int round = 0; round < options.rounds; ++round) {
         catch_up(i);
-        const bool moved = exact_visit(blocks, i, round == 0, options, result, ahead ? &ahead->answer(order, at, weights_.data()) : nullptr);
+        const bool moved = exact_visit(blocks, i, round == 0, options, result, ahead ? &ahead->answer(at) : nullptr);
         if (options.average) average_.count();
         if (options.beta_steps) weights_.tick();
         if (!moved) break;

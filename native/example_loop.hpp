@@ -89,7 +89,7 @@ class ExampleLoop {
     return total.interrupted;
   }
 
- private:
+  // The same, without an answer that is given again later.
   bool asked_to_stop() {
     const auto now = std::chrono::steady_clock::now();
     if (!poll || now - last_poll_ < std::chrono::milliseconds(50)) return false;
@@ -97,6 +97,7 @@ class ExampleLoop {
     return poll();
   }
 
+ private:
   const Structure<T>& structure_;
   std::vector<std::unique_ptr<Lane>> others_;
   std::uint32_t polled_ = 0;

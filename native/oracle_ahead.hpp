@@ -7,7 +7,7 @@
 // alone: whether there is more than one.
 #pragma once
 
-#include <optional>
+#include <atomic>
 
 #include "block_step.hpp"
 #include "example_loop.hpp"
@@ -31,11 +31,12 @@ class OracleAhead {
     loop.enlist(crew_.members());
   }
 
-  // The answer for the example at a place of the order; the places are visited one after the other.
-  const Answer& answer(std::span<const std::uint32_t> order, std::size_t at, const T* w) {
-    if (at % kTogether == 0) ask(order.subspan(at, std::min(kTogether, order.size() - at)), w);
-    return answers_[at % kTogether];
+  // Be ready for the example at a place of the order; the places are visited one after the other. False: it was told to
+  // stop, and has no answers.
+  bool ready(std::span<const std::uint32_t> order, std::size_t at, const T* w) {
+    return at % kTogether != 0 || ask(order.subspan(at, std::min(kTogether, order.size() - at)), w);
   }
+  const Answer& answer(std::size_t at) const { return answers_[at % kTogether]; }
 
   // Does it pay? Steps whose margins the oracle did not leave in the workspace take longer, and threads wait for each
   // other: some dozens of labels are the least. (Counted work decides, so that a run can be repeated.)
@@ -48,15 +49,19 @@ class OracleAhead {
  private:
   static constexpr double kDear = 15000.0;  // cycles: of chains with 11, 22, 44 and 181 labels 5, 5, 9 and 28 thousand
 
-  void ask(std::span<const std::uint32_t> examples, const T* w) {
+  // Examples are taken one by one, as some take far longer than others; where an answer goes does not depend on who
+  // found it. Only the thread that Python called asks whether to stop.
+  bool ask(std::span<const std::uint32_t> examples, const T* w) {
+    std::atomic<std::size_t> next{0};
+    std::atomic<bool> halt{false};
     crew_.run([&](std::size_t member) {
       auto& ws = *loop_.lane(member).ws;
       structure_.weights_changed(ws);
-      const std::size_t begin = examples.size() * member / crew_.members(), end = examples.size() * (member + 1) / crew_.members();
-      for (std::size_t k = begin; k < end; ++k) {
-        if (k + 4 < end) structure_.prefetch_example(examples[k + 4]);
-        if (k + 2 < end) structure_.prefetch_oracle(examples[k + 2], w);
+      for (std::size_t k; (k = next.fetch_add(1, std::memory_order_relaxed)) < examples.size();) {
+        if (member == 0 && loop_.asked_to_stop()) halt.store(true, std::memory_order_relaxed);
+        if (halt.load(std::memory_order_relaxed)) break;
         if (structure_.example_weight(examples[k]) == 0.0) continue;  // its visit does not look
+        if (k + crew_.members() < examples.size()) structure_.prefetch_example(examples[k + crew_.members()]);
         Answer& answer = answers_[k];
         answer.found = structure_.oracle(ws, examples[k], w);
         answer.code.assign(ws.code.begin(), answer.found.truth ? ws.code.begin() : ws.code.end());
@@ -64,6 +69,7 @@ class OracleAhead {
       }
     });
     structure_.weights_changed(*loop_.first.ws);
+    return !halt;
   }
 
   const Structure<T>& structure_;
