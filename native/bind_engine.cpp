@@ -8,7 +8,6 @@
 #include "ownership.hpp"
 #include "polling.hpp"
 #include "problem.hpp"
-#include "python_structure.hpp"
 #include "shares.hpp"
 #include "widen.hpp"
 
@@ -17,20 +16,6 @@ namespace mm {
 using nb::literals::operator""_a;
 
 namespace {
-
-class PythonProblemHandle final : public Problem {
- public:
-  explicit PythonProblemHandle(nb::object problem) : structure_(std::move(problem)) {}
-  std::size_t n_examples() const override { return structure_.n_examples(); }
-  bool slow_oracle() const override { return true; }
-  bool exact_oracle() const override { return false; }
-  bool offers_single() const override { return false; }
-  const Structure<float>* single_precision() override { return nullptr; }  // trains in 8-byte weights only
-  const Structure<double>* double_precision() override { return &structure_; }
-
- private:
-  PythonStructure structure_;
-};
 
 constexpr const char* kNoShares = "with a kernel u is not a sum over shares of the examples";
 constexpr const char* kKernelLink = "with a kernel w belongs to L2: the link must be the identity and nu 0";
@@ -63,9 +48,14 @@ class EngineHandle final : public Owned {
     return std::visit([&](auto& engine) { return run_polled(engine->loop, seconds, [&] { return call(*engine); }); }, engine_);
   }
 
-  PassResult exact_pass(Order order, const PassOptions& options, std::optional<double> seconds) {
+  // `batch`: where the oracle is asked in other processes, so many examples at a time are asked for under one w.
+  PassResult exact_pass(Order order, const PassOptions& options, std::optional<double> seconds, std::size_t batch) {
     check_order(order, problem_.n_examples());
-    return run(seconds, [&](auto& engine) { return engine.exact_pass({order.data(), order.shape(0)}, options); });
+    return run(seconds, [&]<class T>(Engine<T>& engine) {
+      const std::span<const std::uint32_t> visited{order.data(), order.shape(0)};
+      const Expecting<T> expecting(*formulated_.structure<T>(), visited, batch);
+      return engine.exact_pass(visited, options);
+    });
   }
   PassResult cached_pass(Order order, const PassOptions& options, std::optional<double> seconds) {
     check_order(order, problem_.n_examples());
@@ -510,8 +500,6 @@ class EngineHandle final : public Owned {
 }  // namespace
 
 void bind_engine(nb::module_& m) {
-  nb::class_<PythonProblemHandle, Problem>(m, "PythonProblem").def(nb::init<nb::object>(), "problem"_a);
-
   bind_link(m);
 
   nb::class_<PassOptions>(m, "PassOptions")
@@ -569,7 +557,7 @@ void bind_engine(nb::module_& m) {
   OwnedClass<EngineHandle>(m, "Engine")
       .init<Problem&, double, bool, bool, const Link&, double, const std::string&, const std::string&>("problem"_a, "C"_a, "single"_a = true,
            "factored"_a = true, "link"_a = Link{}, "nu"_a = 0.0, "slack"_a = "linear", "rescale"_a = "margin", nb::keep_alive<1, 2>())
-      .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
+      .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none(), "batch"_a = 0)
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("newton_pass", &EngineHandle::newton_pass, "options"_a, "seconds"_a = nb::none())
       .def("coordinate_pass", &EngineHandle::coordinate_pass, "order"_a, "options"_a, "seconds"_a = nb::none())

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "oracle_pool.hpp"
 #include "parallel.hpp"
 #include "structure.hpp"
 #include "windows.hpp"
@@ -47,6 +48,7 @@ class ExampleLoop {
     while (others_.size() + 1 < shares) others_.push_back(std::make_unique<Lane>(structure_));
     std::vector<Total> totals(shares);
     std::atomic<bool> halt{false};
+    const Expecting<T> expecting(structure_, first, last, threads);
     // Only the thread that Python called may ask. It also asks while it waits for the others, whose examples
     // may be the long ones, and in shares that it took over because there was no thread for them.
     const std::thread::id caller = std::this_thread::get_id();

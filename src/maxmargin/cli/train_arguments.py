@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from maxmargin.cli.cluster import add_cluster, check_cluster
 from maxmargin.cli.embeddings import add_embeddings, check_embeddings
 from maxmargin.cli.grid import add_grid
 from maxmargin.cli.kernel import add_kernel, check_kernel
@@ -41,6 +42,7 @@ examples:
   maxmargin train train.tsv -m small.mm --nonzeros 5000 --debias
   maxmargin train target.tsv -m adapted.mm --prior source.mm
   maxmargin train large.tsv.gz -m m.mm --template pos --memory 500M
+  maxmargin train 'parts/*.tsv' -m m.mm --template pos --cluster tcp://scheduler:8786
   maxmargin train few.tsv -m m.mm --unlabelled much.tsv --constraints rules.toml -C 1
 
 Training minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) - w·(f(x_i, y_i) - f(x_i, y))] and ends when
@@ -100,6 +102,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_saving(group)
     add_start(group)
     add_streaming(parser)
+    add_cluster(parser)
     add_threads(parser)
     add_transduction(parser)
     group = parser.add_argument_group("choosing a model")
@@ -122,6 +125,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def check_options(options: argparse.Namespace) -> None:
     """Refuse options that do not go together, before any file is read."""
     check_transduction(options)
+    check_cluster(options)
     if options.model is None and options.cv is None:
         raise ValueError("-m MODEL is missing: where shall the model be written?")
     if options.grid is not None and options.valid is None and options.cv is None:

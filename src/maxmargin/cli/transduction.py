@@ -28,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "schedule": "engine",
     "begin": "driven",
     "margins": "labels",
+    "label_margin": 0.1,
     "anneal": 0,
 }
 
@@ -82,6 +83,14 @@ def add_transduction(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="whether all rules are in the margins, as in the paper, or only those whose inference "
         "needs no states beside the labels (default)",
+    )
+    group.add_argument(
+        "--label-margin",
+        type=number(0),
+        default=None,
+        metavar="S",
+        help="margin against labels other than those of the start, as a share of the loss; 0: "
+        "margins of violations only, as in the paper (default: 0.1)",
     )
     group.add_argument(
         "--anneal",

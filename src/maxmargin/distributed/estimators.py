@@ -263,8 +263,8 @@ class DaskSequenceTagger(_DaskEstimator):
         A record for each round, with ``bytes_up`` and ``bytes_down``.
     bytes_sent_ : int
         All bytes of rounds and certificates, both ways.
-    n_faults_, n_shares_ : int
-        Shares that were lost and made anew, and the number of shares.
+    n_faults_, n_shares_, n_tokens_ : int
+        Shares that were lost and made anew, the number of shares, and of tokens.
     """
 
     local = SequenceTagger
@@ -280,6 +280,7 @@ class DaskSequenceTagger(_DaskEstimator):
                 )
         shares.open()
         summary = finish(shares.merged(), local.min_count, local.labels)
+        self.n_tokens_ = summary.n_tokens
         return summary, summary.n_sequences
 
 

@@ -191,6 +191,9 @@ class TransductiveTagger(SequenceTagger):
         "all": objective (13). "labels": constraints that need states beside the labels (one
         segment, order, counts) guide the imputation only, which makes training with them much
         faster; see `TransductiveSVM`.
+    label_margin : float
+        Margin of unlabelled sequences against labels other than those of the start, as a share of
+        the loss; 0: margins of violations only, as in the paper. See `TransductiveSVM`.
     anneal : int
         Stages with smaller μ before the last.
     tol, max_outer
@@ -243,6 +246,7 @@ class TransductiveTagger(SequenceTagger):
         schedule: str = "engine",
         begin: str = "driven",
         margins: str = "labels",
+        label_margin: float = 0.1,
         anneal: int = 0,
         tol: float = 1e-3,
         max_outer: int = 2,
@@ -302,6 +306,7 @@ class TransductiveTagger(SequenceTagger):
         self.schedule = schedule
         self.begin = begin
         self.margins = margins
+        self.label_margin = label_margin
         self.anneal = anneal
         self.tol = tol
         self.max_outer = max_outer
@@ -420,6 +425,7 @@ class TransductiveTagger(SequenceTagger):
             n_jobs=threads,
             width=self.beam,
             margins=self.margins,
+            label_margin=self.label_margin,
             verbose=self.verbose,
             random_state=self.random_state,
             checkpoint=self.checkpoint,
