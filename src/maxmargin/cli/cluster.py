@@ -85,7 +85,7 @@ def check_cluster(options: argparse.Namespace) -> None:
                 f"--{option} needs all data in one place; it does not go with {name}"
             )
     if options.C == AUTO:
-        raise ValueError(f"-C auto needs all data in one place; {name} needs a number, such as -C 1")
+        raise ValueError(f"-C auto needs all data in one place; {name} needs a number (-C 1)")
     if options.solver != "sdm":
         raise ValueError(f"{name} trains with --solver sdm; got {options.solver}")
     if options.slack == "hard":
