@@ -140,6 +140,9 @@ def test_automatic_weight_is_refused_where_it_cannot_be(capsys, files, tmp_path)
     assert "--unlabelled needs a number" in refused(
         capsys, "train", data, "-m", model, "-C", "auto", *more
     )
+    assert "--workers needs a number" in refused(
+        capsys, "train", data, "-m", model, "-C", "auto", "--workers", "2"
+    )
     assert "'auto' is not a number above 0" in refused(
         capsys, "train", "--task", "classes", data, "-m", model, "-C", "auto"
     )
