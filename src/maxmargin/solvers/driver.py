@@ -151,7 +151,8 @@ def solve(
         size and the linear programs of hard margins included); the pass under way is cut short.
         Callbacks and the final certificate are not counted.
     n_jobs : int
-        Threads for passes at a fixed w. The result does not depend on it.
+        Threads for passes at a fixed w. The result does not depend on it; of a structure in Python
+        it depends on whether it is above 1, which lets other processes answer for the oracle.
     verbose : int
         1: a line for each pass that knows the gap; 2: a line for each pass.
     random_state : int, RandomState, Generator or None
