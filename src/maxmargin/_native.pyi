@@ -35,7 +35,7 @@ class Vocabulary:
     def __setstate__(self, arg: tuple[Any, ...], /) -> None: ...
 
 def encode_tokens(
-    X: object | None, vocabulary: Vocabulary, grow: bool, wide: bool = False
+    X: object | None, vocabulary: Vocabulary, grow: bool, wide: bool = False, threads: int = 1
 ) -> tuple[I64, I64, U32, F32 | F64 | None]: ...
 @overload
 def renumber(
@@ -465,9 +465,6 @@ def decode_tree(
 ) -> Any: ...
 def text_hashes(texts: Sequence[str]) -> Any: ...
 
-class PythonProblem(Problem):
-    def __init__(self, problem: object) -> None: ...
-
 class Link:
     def __init__(
         self,
@@ -582,7 +579,12 @@ class Engine:
         rescale: str = "margin",
     ) -> None: ...
     def exact_pass(
-        self, order: NDArray[numpy.uint32], options: PassOptions, seconds: float | None = None
+        self,
+        order: NDArray[numpy.uint32],
+        options: PassOptions,
+        seconds: float | None = None,
+        batch: int = 0,
+        threads: int = 1,
     ) -> PassResult: ...
     def cached_pass(
         self, order: NDArray[numpy.uint32], options: PassOptions, seconds: float | None = None
@@ -952,6 +954,19 @@ class Primal:
     def weights(self) -> Any: ...
     @property
     def plane(self) -> Any: ...
+
+class PythonProblem(Problem):
+    def __init__(self, problem: object) -> None: ...
+    def set_pool(self, pool: object | None) -> None: ...
+    @property
+    def asked(self) -> Any: ...
+
+class Oracle:
+    def __init__(
+        self, problem: Problem, slack: str = "linear", rescale: str = "margin"
+    ) -> None: ...
+    def set_weights(self, w: NDArray[numpy.float64]) -> None: ...
+    def find(self, i: int) -> tuple[U32, float, float, float]: ...
 
 class RowProblem(Problem):
     def __init__(

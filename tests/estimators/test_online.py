@@ -613,6 +613,18 @@ def test_parameters_may_not_change_after_fit():
     assert model.set_params(hash_bits=6).partial_fit(X, y).n_examples_ == 12
 
 
+@pytest.mark.parametrize("C", [0.05, 5.0])
+def test_another_weight_after_fit(C):
+    X, y = sentences(12)
+    model = SequenceTagger(**EXACT | {"C": 0.5}).fit(X[:6], y[:6]).set_params(C=C)
+    model.partial_fit(X[6:], y[6:])
+    assert model.certificate_.C == model.C_ == C
+    once = SequenceTagger(**EXACT | {"C": C}).fit(X, y)
+    assert refined(model, 400).certificate_.primal == pytest.approx(
+        once.certificate_.primal, rel=1e-5
+    )
+
+
 def test_encoded_files_are_not_gone_on_from(tmp_path):
     X, y = sentences(6)
     pairs = list(zip(X, y, strict=True))

@@ -24,6 +24,7 @@ __all__ = [
     "is_streamed",
     "learn_streamed",
     "note_skipped",
+    "recognised_format",
     "source_of",
 ]
 
@@ -113,15 +114,11 @@ def note_skipped(summary: EncodedSummary) -> None:
 
 def source_of(options: argparse.Namespace, paths: list[str]) -> Source:
     """Return what the options say of where sequences come from; a format is recognised."""
-    from maxmargin.cli.reading import settle
     from maxmargin.streams import open_source
-    from maxmargin.streams.tables import looks_like_table
 
     columns = getattr(options, "columns", None)
     by = getattr(options, "sequence", None)
-    settle(options)
-    if options.format is None and not all(map(looks_like_table, paths)):
-        options.format = _recognised(paths[0], options)
+    recognised_format(options, paths)
     return open_source(
         paths,
         file_format=options.format,
@@ -134,6 +131,16 @@ def source_of(options: argparse.Namespace, paths: list[str]) -> Source:
         encoding=options.encoding,
         memory=getattr(options, "memory", None),
     )
+
+
+def recognised_format(options: argparse.Namespace, paths: list[str]) -> None:
+    """Enter the format of files into the options, if none was given."""
+    from maxmargin.cli.reading import settle
+    from maxmargin.streams.tables import looks_like_table
+
+    settle(options)
+    if options.format is None and not all(map(looks_like_table, paths)):
+        options.format = _recognised(paths[0], options)
 
 
 def _recognised(path: str, options: argparse.Namespace) -> str | None:

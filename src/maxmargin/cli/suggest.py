@@ -18,7 +18,7 @@ examples:
 
 A line for each suggestion, the most useful first: the number of the sequence in the file (from 1),
 the mean margin of its tokens, how many rules the model's prediction violates, and its first words.
-Sequences rank by small margins and many violations; those like others above count less.
+Sequences rank by tokens with small margins and by violations; those like others above count less.
 """
 
 

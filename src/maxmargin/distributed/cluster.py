@@ -28,6 +28,7 @@ __all__ = [
     "check_sendable",
     "check_workers",
     "local_client",
+    "remote_client",
     "require_client",
     "require_dask",
 ]
@@ -169,6 +170,34 @@ def local_client(n_workers: int) -> Iterator[Any]:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
+        yield client
+
+
+@contextlib.contextmanager
+def remote_client(address: str, seconds: float) -> Iterator[Any]:
+    """Give a client of the cluster whose scheduler is at an address.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``tcp://host:8786``.
+    seconds : float
+        How long to wait for an answer.
+
+    Raises
+    ------
+    ClusterError
+        If there is none.
+    """
+    distributed = require_dask()
+    try:
+        client = distributed.Client(address, timeout=seconds)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            f"{address}: no Dask scheduler answers there (waited {seconds:g} s): "
+            f"{type(error).__name__}: {str(error)[:200]}"
+        ) from error
+    with client:
         yield client
 
 

@@ -176,7 +176,8 @@ class OnlineMixin(Generic[In, Out]):
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = int(seed.randint(2**31))
-        learner = self._new_learner(grown, solver, C, seed)
+        before = C if trained is None else getattr(trained.machine, "C", C)
+        learner = self._new_learner(grown, solver, before, seed)
 
         def regularizer(layout: Any) -> Any:
             found = make_regularizer(self._regularizer(structure))
@@ -211,6 +212,7 @@ class OnlineMixin(Generic[In, Out]):
             for unused in ("beta", "lag", "visits", "price", "mapped"):
                 state.pop(unused, None)
             learner.adopt(trained.examples or trained.parts, state, regularizer)
+            learner.set_C(C)  # multipliers stay as they are where it has been changed since
             learner.learn(X, y, fit_params, ids)
         self._online, self._online_params = learner, params
         self._trained_state = None
@@ -234,9 +236,11 @@ class OnlineMixin(Generic[In, Out]):
                 f"C_scale={self.C_scale!r} divides C by the number of examples, which changes with "
                 'every new one; partial_fit needs C_scale="sum"'
             )
-        # "auto" is what it was in fit; without a fit before, it is no number.
-        C: Any = getattr(self, "C_", self.C) if isinstance(self.C, str) else self.C
-        return check_number("C", C, above=0.0)
+        return check_number("C", self._present_C(), above=0.0)
+
+    def _present_C(self) -> Any:  # noqa: N802
+        """Return the number that C stands for while learning online."""
+        return self.C
 
     def _present_params(self) -> dict[str, Any]:
         params: dict[str, Any] = self.get_params(deep=False)
