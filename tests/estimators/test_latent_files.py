@@ -13,6 +13,7 @@ from latent_models import FINE, kinds, words
 from maxmargin import Chain, Latent, LatentStructuralSVM, Multiclass
 from maxmargin.cli.main import main
 from maxmargin.errors import ModelFormatError, NotCompatibleError
+from maxmargin.models.kinds import kind_of
 
 COARSE = FINE | {"gap": 0.01, "tol": 1e-3}
 
@@ -141,3 +142,11 @@ def test_the_command_line_describes_it(tmp_path, capsys, kind):
     said = capsys.readouterr().out
     assert "Latent of" in said
     assert "latent_structural" in said
+
+
+def test_the_registry_loads_it(tmp_path):
+    model, X, _ = MODELS["chain"]
+    path = tmp_path / "m.mm"
+    model.save(path)
+    again = kind_of(path).load_estimator(path)
+    assert list(again.predict(X)) == list(model.predict(X))

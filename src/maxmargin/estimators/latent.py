@@ -214,7 +214,7 @@ class LatentEstimator(StructuralEstimator[In, Out]):
         require_learned(result)
         with HeldInterrupt() as held:
             self._forget_online()
-            self._trained_state = self._left(X, Y, fit_params, result, latent, training)
+            self._trained_state = self._left((X, Y, fit_params), result, latent, training)
             self._keep(latent, result, problem)
             self._after_fit()
             self.objective_ = result.objective
@@ -227,9 +227,7 @@ class LatentEstimator(StructuralEstimator[In, Out]):
 
     def _left(
         self,
-        X: Any,
-        Y: Any,
-        fit_params: Mapping[str, Any],
+        examples: tuple[Any, Any, Mapping[str, Any]],
         result: CCCPResult,
         latent: Any,
         training: LatentTraining,
@@ -240,7 +238,7 @@ class LatentEstimator(StructuralEstimator[In, Out]):
         parts: Any = training.prepared.parts
         inner = self._trained_structure(latent)
         if isinstance(inner, NativeStructure) and keeps_examples(inner):
-            parts = (X, Y, fit_params)
+            parts = examples
         parts = {"data": parts, "latent": found}
         return Trained(result.engine, parts, None, training.dtype, self._present_params())
 

@@ -154,7 +154,7 @@ class LatentSVM(
             structure.classes_ = self._classes_given
         return structure
 
-    def partial_fit(  # type: ignore[override]
+    def partial_fit(
         self,
         X: Bags,
         y: ArrayLike,

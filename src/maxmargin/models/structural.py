@@ -21,7 +21,8 @@ from maxmargin.models.header import shown_certificate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from maxmargin.estimators import LatentStructuralSVM, StructuralSVM
+    from maxmargin.estimators import StructuralSVM
+    from maxmargin.estimators.latent import LatentStructuralSVM
 
 __all__ = ["LatentStructuralKind", "StructuralKind"]
 
@@ -86,11 +87,11 @@ class LatentStructuralKind(StructuralKind):
 
     name = task = "latent_structural"
 
-    def load(  # type: ignore[override]
+    def load(
         self, path: Any, function: Callable[[Any], Any] | None = None, *, mmap: bool = False
     ) -> LatentStructuralSVM:
         """Read a model from a file; ``function`` is the class of the structure, if it is given."""
-        from maxmargin.estimators import LatentStructuralSVM
+        from maxmargin.estimators.latent import LatentStructuralSVM
 
         return LatentStructuralSVM.load(path, function, mmap=mmap)
 

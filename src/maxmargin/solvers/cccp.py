@@ -48,7 +48,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._native import Problem
 from maxmargin.checks import check_number, check_whole

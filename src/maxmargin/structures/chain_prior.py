@@ -13,6 +13,7 @@ diagonal precision.)
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,7 +152,7 @@ class ChainPrior:
         union = self._union(classes)
         return union, np.array([found.get(label, -1) for label in union], dtype=np.int64)
 
-    def _require_labels(self, listed: list[Any]) -> None:
+    def _require_labels(self, listed: Collection[Any]) -> None:
         old = self.chain.classes_
         missing = [label for label in old if label not in listed]
         if missing:

@@ -296,13 +296,17 @@ class LatentSide(Protocol):
 
     inner: Any  # the structure whose weights are trained
 
-    def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining: ...
+    def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining:
+        """Learn what the data have, and make the training problem."""
 
-    def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]: ...
+    def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]:
+        """Return the best complete output of every input, of given truths if there are any."""
 
-    def visible(self, z: Any) -> Any: ...
+    def visible(self, z: Any) -> Any:
+        """Return the visible part of a complete output."""
 
-    def loss(self, y: Any, z: Any) -> float: ...
+    def loss(self, y: Any, z: Any) -> float:
+        """Return the loss of a complete output."""
 
 
 class StatesSide:
@@ -313,6 +317,7 @@ class StatesSide:
         self.inner: Any = None
 
     def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining:
+        """Learn what the data have, and make the training problem."""
         prepared = self.labels.prepare(
             X, Y, start=how.start, rng=how.rng, dtype=how.dtype, sample_weight=how.factors
         )
@@ -321,12 +326,15 @@ class StatesSide:
         return training._replace(groups=self.labels.groups_)
 
     def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]:
+        """Return the best complete output of every input, of given truths if there are any."""
         return self.labels.complete(X, weights, n_jobs, given)
 
     def visible(self, z: Any) -> Any:
+        """Return the visible part of a complete output."""
         return self.labels.visible(z)
 
     def loss(self, y: Any, z: Any) -> float:
+        """Return the loss of a complete output."""
         return self.labels.loss(y, self.labels.visible(z))
 
 
@@ -337,10 +345,12 @@ class NativeSide:
         self.inner = structure
 
     def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining:
+        """Learn what the data have, and make the training problem."""
         prepared = self.inner.prepare_problem(X, Y, sample_weight=how.factors, dtype=how.dtype)
         return _native_training(self.inner, prepared, how)
 
     def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]:
+        """Return the best complete output of every input, of given truths if there are any."""
         if given is not None:
             raise NotCompatibleError(
                 f"{structure_name(self.inner)} cannot be asked for the completions of given outputs"
@@ -349,9 +359,11 @@ class NativeSide:
         return found
 
     def visible(self, z: Any) -> Any:
+        """Return the visible part of a complete output."""
         return z
 
     def loss(self, y: Any, z: Any) -> float:
+        """Return the loss of a complete output."""
         return float(self.inner.loss(y, z))
 
 
@@ -393,6 +405,7 @@ class PythonSide:
         return references
 
     def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining:
+        """Learn what the data have, and make the training problem."""
         check_choice("start", how.start, ("random", "first"))
         inputs, truths = paired_examples(X, Y)
         references = self.begin(inputs, truths, how.start, how.rng)
@@ -413,6 +426,7 @@ class PythonSide:
         return LatentTraining(prepared, imputer, "float64", how.factors)
 
     def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]:
+        """Return the best complete output of every input, of given truths if there are any."""
         assert self.completions is not None
         w = weights.view()
         w.flags.writeable = False
@@ -426,8 +440,10 @@ class PythonSide:
         return [self.completions.best(x, w, y, i) for i, (x, y) in pairs]
 
     def visible(self, z: Any) -> Any:
+        """Return the visible part of a complete output."""
         assert self.completions is not None
         return self.completions.visible(z, -1)
 
     def loss(self, y: Any, z: Any) -> float:
+        """Return the loss of a complete output."""
         return float(self.inner.loss(y, z))

@@ -296,6 +296,7 @@ class PythonImputer:
         X: list[Any],
         Y: list[Any],
         references: list[Any],
+        *,
         outputs: list[Any] | None = None,
     ) -> None:
         self._completions, self._adapter = completions, adapter

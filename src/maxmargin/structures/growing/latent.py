@@ -123,7 +123,7 @@ class GrowingCodes(GrowingLatent):
     inner: Growing
 
     @property
-    def dtype(self) -> str:  # type: ignore[override]
+    def dtype(self) -> str:
         """Type of the weights."""
         return self._dtype
 
@@ -466,7 +466,9 @@ class GrowingCompletions(GrowingLatent):
     def _imputer(self, problem: _native.Problem, data: Completed) -> PythonImputer:
         assert isinstance(problem, _OwnProblem)
         listed, (references, outputs) = data
-        return PythonImputer(self._own, problem.adapter, listed.X, listed.Y, references, outputs)
+        return PythonImputer(
+            self._own, problem.adapter, listed.X, listed.Y, references, outputs=outputs
+        )
 
     def impute(
         self, problem: _native.Problem, data: Completed, weights: NDArray[Any], threads: int
