@@ -6,8 +6,8 @@ The labelled subsets are others than those of the benchmark (their seeds begin a
 labels are not looked at. Supervised training has one parameter, C1. Constraint-driven learning
 and transductive training are searched one parameter after the other, each from the best of those
 before: penalty and mixing of the former (which is also the start of the latter); the label margin,
-C2 and mu of the latter, with three outer iterations. The last line is a JSON object with the choice for each
-number of labelled sequences, without and with constraint features.
+C2 and mu of the latter, with three outer iterations. The last line is a JSON object with the choice
+for each number of labelled sequences, without and with constraint features.
 """
 
 from __future__ import annotations

@@ -7,11 +7,12 @@ it is not like those chosen already. With the ranks over the pool, from 0 (least
 
 where the uncertainty is Σ_t max(0, 1 - margin of token t) (the margin: the best labelling less the
 best one with another label at the token; training asks for 1, the loss of a wrong label), and
-violations are those of the unconstrained prediction. Both are sums over the tokens: a label is
-worth asking for where the model is unsure, and a sequence has as many such places as it has. (Means
-over the tokens choose short sequences, which teach little: ``benchmarks/transductive.py --curve``.
-Long sequences by themselves are no better than random ones.) Then, greedily, the next one has the greatest worth(x) · (1 - the greatest similarity to
-those chosen), where the similarity is the Jaccard index of the sets of features.
+violations are those of the unconstrained prediction. Both are sums over the tokens: a sequence is
+worth what all its unsure tokens are. Means over the tokens choose short sequences, which teach
+little; long sequences by themselves are no better than random ones.
+
+Then, greedily, the next one has the greatest worth(x) · (1 - the greatest similarity to those
+chosen), where the similarity is the Jaccard index of the sets of features.
 """
 
 from __future__ import annotations
