@@ -132,7 +132,7 @@ def train_on_cluster(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     chain, weights, certificate = model.structure_, model.weights_, model.certificate_
     seconds = model.history_[-1].seconds if len(model.history_) else 0.0
     result = SimpleNamespace(
-        history=model.history_, n_passes=model.n_passes_, interrupted=interrupted
+        history=model.history_, n_passes=len(model.history_), interrupted=interrupted
     )
     best: Any = SimpleNamespace(
         C=options.C,
