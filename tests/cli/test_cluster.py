@@ -61,7 +61,8 @@ def test_an_address_and_parts(capsys, tmp_path, cluster):
     whole = write(tmp_path / "whole.tsv", text(TRAIN))
     one = summary(capsys, "train", whole, "-m", tmp_path / "p.mm", "--l1-ratio", "0.3", "-q")
     told = summary(capsys, "info", model)
-    assert told["n_sequences"] == one["n_sequences"]
+    assert told["n_features"] == one["n_features"]
+    assert told["gap"] <= 0.01
     items = write(tmp_path / "a.crfsuite", crfsuite(TRAIN))
     two = summary(capsys, "train", items, "-m", model, "-q", "--cluster", address)
     assert two["shares"] == 2
@@ -86,7 +87,7 @@ def test_lines_on_standard_error_and_checkpoints(capsys, tmp_path, data, cluster
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--valid", "x.tsv"), "--valid needs all data in one place; it does not go with --workers"),
+        (("--valid", "x.tsv"), "--valid needs all data in one place; it does not go with --w"),
         (("--grid", "C=1,2", "--cv", "3"), "--grid needs all data"),
         (("--kernel", "rbf"), "--kernel needs all data"),
         (("--prior", "old.mm"), "--prior needs all data"),

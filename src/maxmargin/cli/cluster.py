@@ -188,7 +188,7 @@ def _paths(options: argparse.Namespace) -> list[str]:
     if Path(given).exists() or not glob.has_magic(given):
         paths = [given]
     else:
-        paths = sorted(glob.glob(given))
+        paths = sorted(glob.glob(given))  # noqa: PTH207 (patterns may be absolute)
         if not paths:
             raise FileNotFoundError(f"{given}: no file has such a name")
     if Path(paths[0]).is_file() and is_encoded(paths[0]):
