@@ -35,14 +35,6 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.constraints import (
-    Changes,
-    ConstraintSet,
-    First,
-    MinimumLength,
-    OneSegment,
-    Words,
-)
 from maxmargin.estimators.self_training import driven_weights
 from maxmargin.estimators.tagger import SequenceTagger
 from maxmargin.estimators.transductive import prepare_transductive
@@ -51,25 +43,36 @@ from maxmargin.solvers import make_solver, solve
 from maxmargin.solvers.transductive import TransductiveSVM
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.chain_constraints import ChainConstraints
+from transductive_rules import AD_WORDS, ad_rules, citation_rules, frequent_words
 
-#: Chosen on the development files: by number of labelled sequences, C1 of all trainings, and
-#: (C2, mu, outer iterations) of transductive training without and with constraint features.
-CHOSEN: dict[str, dict[int, dict[str, Any]]] = {
+Own = dict[str, float]
+
+#: C1 of all trainings; penalty and mixing of constraint-driven learning, both the rival and
+#: the start; the rest is of transductive training.
+NAMES = ("C1", "penalty", "mixing", "C2", "mu", "outer", "label_margin")
+#: Chosen on the development files by ``transductive_tune.py``, by number of labelled sequences,
+#: without and with constraint features.
+PARAMETERS: dict[str, dict[int, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     "citations": {
-        5: {"C1": 30, "plain": (300, 2, 1), "features": (300, 2, 1)},
-        20: {"C1": 100, "plain": (300, 4, 1), "features": (300, 4, 6)},
-        300: {"C1": 1000, "plain": (3000, 4, 1), "features": (3000, 4, 1)},
+        5: ((10, 2, 0.3, 300, 2, 3, 0.3), (30, 2, 0.3, 300, 2, 3, 0.3)),
+        20: ((100, 2, 0.3, 1000, 2, 3, 0.3), (100, 2, 0.3, 1000, 2, 3, 0.3)),
+        300: ((1000, 2, 0.3, 3000, 2, 3, 0.3), (1000, 2, 0.3, 3000, 2, 3, 0.3)),
     },
     "ads": {
-        10: {"C1": 30, "plain": (300, 4, 3), "features": (300, 4, 3)},
-        25: {"C1": 100, "plain": (300, 4, 3), "features": (300, 4, 3)},
-        100: {"C1": 300, "plain": (1000, 4, 1), "features": (1000, 4, 1)},
+        10: ((30, 2, 0.1, 300, 4, 3, 0), (30, 2, 0.1, 300, 4, 3, 0)),
+        25: ((100, 2, 0.1, 300, 4, 3, 0), (100, 2, 0.1, 300, 4, 3, 0)),
+        100: ((300, 2, 0.1, 1000, 4, 3, 0), (300, 2, 0.1, 1000, 4, 3, 0)),
     },
 }
-#: Of constraint-driven learning, which is both the rival and the start.
-CODL = {
-    "citations": {"penalty": 2.0, "mixing": 0.3, "C": 1.0},
-    "ads": {"penalty": 2.0, "mixing": 0.1, "C": 1.0},
+CHOSEN: dict[str, dict[int, dict[str, Own]]] = {
+    task: {
+        n: {
+            kind: dict(zip(NAMES, values, strict=True))
+            for kind, values in zip(("plain", "features"), both, strict=True)
+        }
+        for n, both in table.items()
+    }
+    for task, table in PARAMETERS.items()
 }
 #: Weights of rules of each kind.
 WEIGHTS = {
@@ -82,47 +85,9 @@ CODL_WEIGHTS = {
     "ads": {"words": 4.0, "changes": 1.0, "length": 4.0},
 }
 FOLDER = {"citations": "citations_cora", "ads": "ads"}
+#: In the place of an infinite penalty: no rule is violated if one labelling violates none.
+HARD = 1e5
 GAP, TOL, WIDTH = 0.1, 1e-3, 64
-
-
-def citation_rules(w: dict[str, float]) -> ConstraintSet:
-    """Return the rules of Chang, Ratinov and Roth (2007) for references."""
-    words = [
-        (["pp", "pages"], "pages"),
-        (['"', "``", "''"], "title"),
-        (["note", "submitted", "appear"], "note"),
-        (["CA", "Australia", "NY"], "location"),
-        (["tech", "technical"], "tech"),
-        (["proc", "journal", "proceedings", "ACM"], ["journal", "booktitle"]),
-        (["ed", "editors"], "editor"),
-    ]
-    rules: list[Any] = [Words(a, b, weight=w["words"], feature=False) for a, b in words]
-    years = Words(pattern="(19|20)[0-9][0-9]", labels="date", weight=w["words"], feature=False)
-    rules += [years, First(["author", "editor"], weight=w["first"], feature=False)]
-    rules.append(Changes(after="punctuation", weight=w["changes"]))
-    rules.append(OneSegment(per="token", weight=w["segment"], feature=False))
-    return ConstraintSet(rules)
-
-
-def ad_rules(w: dict[str, float]) -> ConstraintSet:
-    """Return their rules for advertisements; line breaks are missing from this copy."""
-    words = [
-        ("laundry kitchen parking", "FEATURES"),
-        ("sq ft bdrm", "SIZE"),
-        ("$ *MONEY*", "RENT"),
-        ("close near shopping", "NEIGHBORHOOD"),
-        ("phone email *PHONE* *EMAIL*", "CONTACT"),
-        ("immediately begin cheaper", "AVAILABLE"),
-        ("roommates respectful drama", "ROOMATES"),
-        ("smoking dogs cats", "RESTRICTIONS"),
-        ("http image link", "PHOTOS"),
-        ("address carlmont st cross", "ADDRESS"),
-        ("utilities pays electricity", "UTILITIES"),
-    ]
-    rules: list[Any] = [Words(a.split(), b, weight=w["words"], feature=False) for a, b in words]
-    rules.append(Changes(after="punctuation", weight=w["changes"]))
-    rules.append(MinimumLength(3, weight=w["length"], feature=False))
-    return ConstraintSet(rules)
 
 
 def read(path: Path) -> tuple[list[list[str]], list[list[str]]]:
@@ -149,8 +114,12 @@ class Task:
         table = read_columns(folder / "unlabelled.tsv.gz").rows()
         more = [[row[0] for row in x] for x in table[:unlabelled]]
         self.pool = self.dev + self.test + more
-        make = citation_rules if name == "citations" else ad_rules
-        self.rules, self.codl_rules = make(weights), make(CODL_WEIGHTS[name])
+        if name == "citations":
+            self.rules, self.codl_rules = map(citation_rules, (weights, CODL_WEIGHTS[name]))
+            return
+        known = " ".join(AD_WORDS.values()).split()
+        words = frequent_words(self.X, self.y, known)
+        self.rules, self.codl_rules = (ad_rules(w, words) for w in (weights, CODL_WEIGHTS[name]))
 
     def data(self, chosen: Any, features: bool) -> Any:
         """Encode a labelled subset and all unlabelled sequences."""
@@ -187,29 +156,18 @@ def supervised(data: Any, C1: float) -> tuple[Any, Any]:
     return own, data.chain.constraints.weights if data.features else None
 
 
-def transductive(
-    data: Any,
-    start: Any,
-    C1: float,
-    C2: float,
-    mu: float,
-    *,
-    outer: int,
-    schedule: str = "engine",
-) -> Any:
+def transductive(data: Any, start: Any, own: Own, **given: Any) -> Any:
     """Train the transductive SVM from some weights."""
+    options: dict[str, Any] = {name: own[name] for name in ("C1", "C2", "mu", "label_margin")}
+    options |= {"max_outer": int(own["outer"]), **given}
     svm = TransductiveSVM(
-        C1=C1,
-        C2=C2,
-        mu=mu,
         gap=GAP,
         tol=TOL,
-        max_outer=outer,
         width=WIDTH,
         margins="labels",
         gammas=False,
         random_state=0,
-        schedule=schedule,
+        **options,
     )
     return svm.train(data, *start)
 
@@ -219,18 +177,17 @@ def nearest(table: dict[int, Any], n: int) -> Any:
     return table[min(table, key=lambda k: abs(np.log(k / n)))]
 
 
-def driven(task: Task, data: Any, start: Any, penalty: float | None = None) -> tuple[Any, Any]:
-    """Train by constraint-driven learning, or by plain self-training with no penalty."""
-    codl = CODL[task.name]
-    own = codl if penalty is None else {**codl, "penalty": penalty}
+def driven(task: Task, data: Any, start: Any, own: Own) -> tuple[Any, Any]:
+    """Train by constraint-driven learning, or by plain self-training with a penalty of 0."""
     if task.codl_rules != task.rules:
         pool = [hmm(x) for x in task.pool]
         data = replace(data, bound=task.codl_rules.bind(pool, data.chain.labels_))
-    return driven_weights(data, *start, random_state=0, beam=WIDTH, **own)
+    options = {name: own[name] for name in ("penalty", "mixing")}
+    return driven_weights(data, *start, C=1.0, random_state=0, beam=WIDTH, **options)
 
 
 def one_draw(
-    task: Task, n: int, draw: int, p: dict[str, Any], begin: str
+    task: Task, n: int, draw: int, p: dict[str, Own], begin: str
 ) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
     """Return (dev, test) of all methods on one labelled subset, and seconds of processor time.
 
@@ -247,21 +204,25 @@ def one_draw(
         return result
 
     for features, end in ((False, ""), (True, "_i")):
-        data = task.data(chosen, features)
-        start = timed("supervised" + end, supervised, data, p["C1"])
+        data, own = task.data(chosen, features), p["features" if features else "plain"]
+        start = timed("supervised" + end, supervised, data, own["C1"])
         out["supervised" + end] = task.score(data, *start)
-        codl = timed("codl" + end, driven, task, data, start)
+        codl = timed("codl" + end, driven, task, data, start, own)
         out["codl" + end] = task.score(data, *codl)
-        name, own = "transductive" + end, p["features" if features else "plain"]
-        first, outer = (codl, own[2]) if begin == "driven" else (start, 6)
-        model = timed(name, transductive, data, first, p["C1"], *own[:2], outer=outer)
+        name, options = "transductive" + end, {} if begin == "driven" else {"max_outer": 6}
+        first = codl if begin == "driven" else start
+        model = timed(name, transductive, data, first, own, **options)
         out[name] = task.score(data, model.chain_weights, model.group_weights)
         if begin == "driven":
             seconds[name] += seconds["codl" + end]
         if not features:
-            out["constrained"] = task.score(data, start[0], penalty=CODL[task.name]["penalty"])
-            alone = timed("self_training", driven, task, data, start, 0.0)
+            alone = timed("self_training", driven, task, data, start, {**own, "penalty": 0.0})
             out["self_training"] = task.score(data, *alone)
+            for how, weights in (("supervised", start), ("codl", codl)):
+                out[f"{how}_soft"] = task.score(data, weights[0], penalty=own["penalty"])
+            soft = task.score(data, model.chain_weights, penalty=own["penalty"])
+            out["transductive_soft"] = soft
+            out["supervised_hard"] = task.score(data, start[0], penalty=HARD)
     return out, seconds
 
 
@@ -316,32 +277,6 @@ def compare(task: Task, labelled: list[int], draws: int, on: int, begin: str) ->
     return figures
 
 
-def tune(task: Task, labelled: list[int], draws: int) -> None:
-    """Print the scan over C2 and mu on the development file."""
-    for n, features in itertools.product(labelled, (False, True)):
-        chosen = nearest(CHOSEN[task.name], n)
-        C1, outer = chosen["C1"], chosen["features" if features else "plain"][2]
-        starts, base_scores = [], []
-        for draw in range(draws):
-            data = task.data(np.random.default_rng(draw).permutation(len(task.X))[:n], features)
-            first = supervised(data, C1)
-            base_scores.append(task.score(data, *first)[0])
-            starts.append((data, driven(task, data, first)))
-        base = np.mean(base_scores)
-        print(
-            f"{n} labelled, C1={C1:g}, features={features}: supervised dev {base:.2f}", flush=True
-        )
-        for C2, mu in itertools.product((100, 300, 1000), (1, 2, 4)):
-            found = []
-            for d, start in starts:
-                model = transductive(d, start, C1, C2, mu, outer=outer)
-                found.append(task.score(d, model.chain_weights, model.group_weights)[0])
-            print(
-                f"  C2={C2:g} mu={mu:g}: dev {np.mean(found):.2f} ({np.mean(found) - base:+.2f})",
-                flush=True,
-            )
-
-
 def curve(
     task: Task, draws: int, on: int, *, steps: int = 5, step: int = 5, C: float = 5.0
 ) -> dict[str, Any]:
@@ -383,13 +318,12 @@ def curve(
 
 def paper_times(task: Task, name: str) -> dict[str, float]:
     """Return seconds and objectives of both schedules of the convex steps."""
-    p, out = CHOSEN[name][20], {}
+    own, out = CHOSEN[name][20]["plain"], {}
     data = task.data(range(20), False)
-    start = driven(task, data, supervised(data, p["C1"]))
+    start = driven(task, data, supervised(data, own["C1"]), own)
     for schedule in ("engine", "paper"):
         begin = time.process_time()
-        given = (p["C1"], *p["plain"][:2])
-        model = transductive(data, start, *given, outer=4, schedule=schedule)
+        model = transductive(data, start, own, max_outer=4, schedule=schedule)
         out[f"{schedule}_seconds"] = round(time.process_time() - begin, 2)
         out[f"{schedule}_objective"] = round(model.objective, 3)
         out[f"{schedule}_outer"] = len(model.result.outer)
@@ -404,23 +338,22 @@ def speed(data: Path, name: str) -> dict[str, Any]:
 
     task = Task(data, name, WEIGHTS[name], 1213 if name == "citations" else 500)
     n = 300 if name == "citations" else 100
-    p = CHOSEN[name][n]
+    own = CHOSEN[name][n]["plain"]
     full = task.data(range(n), False)
     begin = time.process_time()
-    supervised(full, p["C1"])
+    supervised(full, own["C1"])
     base = time.process_time() - begin
     out: dict[str, Any] = {"supervised_seconds": round(base, 2)}
     out |= paper_times(task, name) if name == "citations" else {}
     small = 20 if name == "citations" else 25
-    p = CHOSEN[name][small]
+    own = CHOSEN[name][small]["plain"]
     sizes = [300, 600, 1213] if name == "citations" else [1000, 2000, 4000, 8464]
     for m in sizes:
         task = Task(data, name, WEIGHTS[name], m)
         d = task.data(range(small), False)
-        start = supervised(d, p["C1"])
+        start = supervised(d, own["C1"])
         begin = time.process_time()
-        first = driven(task, d, start)
-        transductive(d, first, p["C1"], *p["plain"][:2], outer=p["plain"][2])
+        transductive(d, driven(task, d, start, own), own)
         seconds = time.process_time() - begin
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         out[str(d.n_unlabelled)] = {
@@ -448,7 +381,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--unlabelled", type=int, default=1000)
-    for flag in ("tune", "curve", "speed", "dev", "only"):
+    for flag in ("curve", "speed", "dev", "only"):
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--begin", choices=("driven", "supervised"), default="driven")
     options = parser.parse_args(argv)
@@ -461,9 +394,6 @@ def main(argv: list[str] | None = None) -> int:
     default = "5,20,300" if options.task == "citations" else "10,25,100"
     labelled = [int(k) for k in (options.labelled or default).split(",")]
     task = Task(options.data, options.task, WEIGHTS[options.task], options.unlabelled)
-    if options.tune:
-        tune(task, labelled, options.draws)
-        return 0
     on = 0 if options.dev else 1
     result: dict[str, Any] = {}
     if not options.only:

@@ -35,6 +35,7 @@
 #include "example_loop.hpp"
 #include "interior_pass.hpp"
 #include "newton_step.hpp"
+#include "oracle_ahead.hpp"
 #include "plane_windows.hpp"
 #include "row_ascent.hpp"
 
@@ -73,26 +74,34 @@ class Engine {
   const PlaneWindows<T>* windows() const { return windows_ ? &*windows_ : nullptr; }
 
   // Passes over a share: what they return are sums over its examples.
-  PassResult exact_pass(std::span<const std::uint32_t> order, const PassOptions& options) { return exact_pass(blocks_, order, options); }
+  PassResult exact_pass(std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) {
+    return exact_pass(blocks_, order, options, threads);
+  }
   PassResult collect_pass(int threads) { return collect_pass(blocks_, threads); }
   PassResult cached_pass(std::span<const std::uint32_t> order, const PassOptions& options) { return cached_pass(blocks_, order, options); }
 
-  PassResult exact_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options) {
+  PassResult exact_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) {
     PassResult result;
     const Counted counted(dual_, result);
     if (options.epsilon < 0.0) leave_own();
     structure_.weights_changed(*loop.first.ws);
     Replay replay(options, blocks.n_examples());
     if (options.replay > 0) require_all("a replay");
+    std::optional<OracleAhead<T>> ahead;
+    if (threads > 1 && asks_ahead(options)) ahead.emplace(structure_, loop, threads);
     for (std::size_t at = 0; at < order.size(); ++at) {
       if (loop.stop(result)) break;
+      if (ahead && !ahead->ready(order, at, weights_.data())) {
+        result.interrupted = true;
+        break;
+      }
       if (at + 16 < order.size()) structure_.prefetch_ends(order[at + 16]);
       if (at + 8 < order.size()) {
         prefetch(&blocks[order[at + 8]]);
         structure_.prefetch_example(order[at + 8]);
       }
       if (at + 2 < order.size()) {
-        structure_.prefetch_oracle(order[at + 2], weights_.data());
+        if (!ahead) structure_.prefetch_oracle(order[at + 2], weights_.data());
         for (const Part<T>& part : blocks[order[at + 1]]) prefetch_part(part);
         const Parts<T>& later = blocks[order[at + 2]];
         prefetch_range(later.data(), later.size() * sizeof(Part<T>));
@@ -101,7 +110,7 @@ class Engine {
       if (windows_) [[unlikely]] windows_->visit(i);
       for (int round = 0; round < options.rounds; ++round) {
         catch_up(i);
-        const bool moved = exact_visit(blocks, i, round == 0, options, result);
+        const bool moved = exact_visit(blocks, i, round == 0, options, result, ahead ? &ahead->answer(at) : nullptr);
         if (options.average) average_.count();
         if (options.beta_steps) weights_.tick();
         if (!moved) break;
@@ -478,6 +487,13 @@ class Engine {
     weights_.take_change();
   }
 
+  // May the oracle be asked for many examples before the steps on them?
+  bool asks_ahead(const PassOptions& options) const {
+    if (!structure_.thread_safe() || windows_ || own_weights_ || weights_.lagging()) return false;
+    if (options.rounds > 1 || options.epsilon >= 0.0 || options.replay > 0 || options.tolerance != kInfinity) return false;
+    return OracleAhead<T>::pays(structure_);
+  }
+
   // UB' - LB of the dual-coordinate paper's (36) and (34), from hinges that were met while w moved.
   double approximate_gap(double hinge, double dual) const { return weights_.penalty() - weights_.fixed_gain() + C() * hinge - dual; }
 
@@ -546,9 +562,12 @@ class Engine {
 
   // Oracle, new planes, a step on each part; true if w moved. The gap and ψ are those of the first
   // round; with several parts, those behind the first see the w that the ones before it moved.
-  bool exact_visit(Blocks<T>& blocks, std::size_t i, bool first, const PassOptions& options, PassResult& result) {
+  // `given`: the oracle's answer, found under an older w.
+  bool exact_visit(Blocks<T>& blocks, std::size_t i, bool first, const PassOptions& options, PassResult& result,
+                   const typename OracleAhead<T>::Answer* given = nullptr) {
     if (structure_.example_weight(i) == 0.0) return false;
-    const Found found = structure_.oracle(*loop.first.ws, i, weights_.data());
+    const Found found = given != nullptr ? given->found : structure_.oracle(*loop.first.ws, i, weights_.data());
+    if (given != nullptr) loop.first.ws->code = given->code, loop.first.ws->more_work = given->more_work;
     ++result.oracle_calls;
     result.work += structure_.oracle_work(i) + loop.first.ws->more_work;
     if (found.truth && blocks[i].empty()) return false;
@@ -559,7 +578,7 @@ class Engine {
     }
     if (!found.truth) add_found(blocks, loop.first, i, result);
     if (!first && result.added == known) return false;
-    bool fresh = true;  // the workspace still holds the scores under the present w
+    bool fresh = given == nullptr;  // the workspace still holds the scores under the present w
     if (own_weights_) [[unlikely]] {  // a pass that began with looking comes to its first step
       leave_own();
       structure_.weights_changed(*loop.first.ws);
@@ -577,10 +596,11 @@ class Engine {
     }
     if (first) {
       // An oracle may be worse than what is kept (rounding, or a user's approximation).
-      blocks.gaps()[i] = blocks.block_gap(i, std::max(found.F, top), mean, M);
+      const double best = given != nullptr ? top : std::max(found.F, top), upper = given != nullptr ? top : std::max(found.upper(), top);
+      blocks.gaps()[i] = blocks.block_gap(i, best, mean, M);
       result.gap += blocks.gaps()[i];
-      result.hinge += structure_.example_weight(i) * std::max({0.0, found.upper(), top});
-      result.psi_max = std::max(result.psi_max, structure_.example_weight(i) * (std::max(found.F, top) - low));
+      result.hinge += structure_.example_weight(i) * std::max(0.0, upper);
+      result.psi_max = std::max(result.psi_max, structure_.example_weight(i) * (best - low));
     }
     return moved;
   }

@@ -64,6 +64,44 @@ def test_the_last_line_is_the_promised_object(script, folder, capsys):
     assert curve["suggest"][0] == curve["random"][0]  # both begin with the same sequences
 
 
+def test_parameters_are_searched_on_the_development_file(script, folder, capsys, monkeypatch):
+    """Each method gets the best of what was tried, and the labels of the test file are not read."""
+    tune = script("transductive_tune")
+    grids = {
+        "supervised": {"C1": (1, 10)},
+        "codl": {"penalty": (1,)},
+        "transductive": {"mu": (1, 4)},
+    }
+    monkeypatch.setattr(tune, "GRIDS", grids)
+    options = ["--data", str(folder), "--labelled", "3", "--draws", "2"]
+    runs = []
+    for labels in ("kept", "shuffled"):
+        if labels == "shuffled":
+            with gzip.open(folder / "citations_cora" / "test.tsv.gz", "rt") as file:
+                text = file.read()
+            with gzip.open(folder / "citations_cora" / "test.tsv.gz", "wt") as file:
+                file.write(text.replace("\ttitle", "\tnote"))
+        assert tune.main(options) == 0
+        runs.append(capsys.readouterr().out.splitlines())
+    assert runs[0] == runs[1]
+    found = json.loads(runs[0][-1])["citations"]["3"]
+    tried = [
+        line for line in runs[0][: runs[0].index("citations, 3_i")] if "transductive {" in line
+    ]
+    assert found["dev_transductive"] == max(float(line.split()[-1]) for line in tried)
+    assert found["mu"] in (1, 4)
+
+
+def test_words_that_belong_to_a_field(script):
+    words = script("transductive_rules").frequent_words
+    X = [["Call", "now", "a", "pool"], ["call", "the", "pool"], ["call", "me", "a", "cat"]]
+    y = [["C", "A", "F", "F"], ["C", "C", "F"], ["C", "C", "C", "F"]]
+    assert words(X, y, least=2) == {"C": ["call"], "F": ["pool"]}
+    assert words(X, y, ["CALL"], least=2) == {"F": ["pool"]}
+    assert words(X, y, least=1, each=2)["C"] == ["call", "me"]
+    assert words(X, y, least=2, share=0.5)["C"] == ["call", "a"]
+
+
 def test_the_picture_has_all_lines(script, tmp_path, capsys):
     picture = script("transductive_picture")
     row = {"supervised": 60, "supervised_i": 65, "transductive": 70, "transductive_i": 75}

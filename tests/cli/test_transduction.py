@@ -63,6 +63,10 @@ def test_train_tag_and_suggest(files, capsys):
     assert code == 0
     assert len({one["index"] for one in found}) == 2
     assert all(1 <= one["index"] <= 3 for one in found)
+    code, out, _ = run(capsys, "suggest", "-m", files["m.mm"], files["much.tsv"], "-n", "1")
+    columns = out.splitlines()[0].split("\t")  # tabs, not their names
+    assert columns[0] == str(found[0]["index"])
+    assert columns[3] == found[0]["words"]
     code, out, _ = run(capsys, *train, "--decode", "soft", "-q")
     assert code == 0
 

@@ -128,7 +128,9 @@ class Listed:
                 score = score + phi @ np.append(groups, 0.0)[bound.groups[a:b]]
             square = (om * (phi - vj) ** 2).sum(1)
             margin = (om * ~o.guiding[a:b] * (phi - vj) ** 2).sum(1)
-            outer.append(np.max(score + o.mu / 4 * margin))
+            start = np.split(o.data.reference, CUTS)[j]
+            wrong = np.array([np.count_nonzero(np.array(y) != start) for y, _ in outputs])
+            outer.append(np.max(score + o.mu / 4 * margin + o.label_margin * wrong))
             inner.append(np.max(score - o.mu / 4 * square))
             best.append(phi[np.argmax(score)])
         return np.array(hinge), np.array(outer), np.array(inner), np.concatenate(best)
@@ -189,6 +191,30 @@ def test_constraints_that_only_guide(per, schedule, features):
     same = trained(make(LOCAL, features), margins="labels", mu=2.5, schedule=schedule)
     assert not same.transduction.guiding.any()
     assert np.isfinite(same.gammas[-1].bound)
+
+
+@pytest.mark.parametrize("margins", ["all", "labels"])
+@pytest.mark.parametrize("schedule", ["engine", "paper"])
+@pytest.mark.parametrize("name", SETS)
+def test_margins_of_labels_are_in_the_objective(name, schedule, margins):
+    """λ Δ to the labelling of the start is in (14), and both schedules minimise that."""
+    data = make(SETS[name])
+    given = {"mu": 2.5, "margins": margins, "schedule": schedule}
+    result = trained(data, label_margin=0.7, **given)
+    o = result.transduction
+    listed = Listed(data)
+    w = listed.weights(result.chain_weights)
+    expected = listed.objective(w, result.v, result.group_weights, o)
+    assert result.objective == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert (np.diff(result.result.outer.column("objective")) <= 1e-9).all()
+    assert trained(data, **given).objective < result.objective  # without them it is less
+    assert all(g.gamma <= g.bound + 1e-6 for g in result.gammas)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, float("nan"), "half"])
+def test_a_wrong_label_margin_is_refused(wrong):
+    with pytest.raises((ValueError, TypeError), match="label_margin"):
+        TransductiveSVM(label_margin=wrong)
 
 
 def test_a_beam_never_forgets_a_better_labelling():

@@ -191,6 +191,16 @@ def test_suggestions_are_unsure_violating_and_diverse(data):
         tagger.suggest(new, 0)
 
 
+def test_a_sequence_counts_for_all_its_unsure_tokens(data):
+    """Of two sequences with the same mean margin the longer one is worth more."""
+    (X, y), _ = data
+    tagger = SequenceTagger(C=1.0, random_state=0).fit(X, y)
+    short = [["unseen"], ["words"]]
+    found = tagger.suggest([short, short * 4, X[0]], 3, diverse=False)
+    assert [s.index for s in found[:2]] == [1, 0]
+    assert found[0].worth == 1.0
+
+
 def test_labels_as_constraints_are_a_structural_svm(data):
     """Section 4: Eq. (16) from w = 0 learns what the labels say."""
     _, (X, y) = data
@@ -261,6 +271,7 @@ def test_bad_input(data):
         ({"anneal": -1}, "anneal"),
         ({"begin": "zero"}, "begin"),
         ({"margins": "some"}, "margins"),
+        ({"label_margin": -1}, "label_margin"),
     ):
         with pytest.raises(ValueError, match=match):
             TransductiveTagger(constraints=RULES, **options).fit(X, y, new)

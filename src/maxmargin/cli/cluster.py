@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import note
+from maxmargin.cli.loss_weight import AUTO
 from maxmargin.cli.options import at_least, is_function
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def check_cluster(options: argparse.Namespace) -> None:
             raise ValueError(
                 f"--{option} needs all data in one place; it does not go with {name}"
             )
+    if options.C == AUTO:
+        raise ValueError(f"-C auto needs all data in one place; {name} needs a number (-C 1)")
     if options.solver != "sdm":
         raise ValueError(f"{name} trains with --solver sdm; got {options.solver}")
     if options.slack == "hard":

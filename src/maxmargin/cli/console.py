@@ -92,7 +92,7 @@ def _encodable(text: str, stream: Any) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def say(text: str = "", *, needed: bool = False) -> None:
+def say(text: str = "", *, needed: bool = False, tabs: bool = False) -> None:
     """Print lines to standard output.
 
     Parameters
@@ -101,6 +101,8 @@ def say(text: str = "", *, needed: bool = False) -> None:
         One line or several; very long ones are shortened.
     needed : bool
         Whether the lines are what the command was called for: a closed stream is an error then.
+    tabs : bool
+        Whether tabs stand between columns; else they are shown by their name.
 
     Raises
     ------
@@ -111,7 +113,10 @@ def say(text: str = "", *, needed: bool = False) -> None:
         if needed:
             raise OSError(NO_OUTPUT)
         return
-    lines = (printable(line, WIDTH) for line in text.split("\n"))
+    lines = (
+        "\t".join(printable(part, WIDTH) for part in (line.split("\t") if tabs else [line]))
+        for line in text.split("\n")
+    )
     try:
         print("\n".join(lines))
     except OSError as error:

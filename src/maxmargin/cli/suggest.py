@@ -18,7 +18,7 @@ examples:
 
 A line for each suggestion, the most useful first: the number of the sequence in the file (from 1),
 the mean margin of its tokens, how many rules the model's prediction violates, and its first words.
-Sequences rank by small margins and many violations; those like others above count less.
+Sequences rank by tokens with small margins and by violations; those like others above count less.
 """
 
 
@@ -82,5 +82,6 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         words = "" if sample is None else " ".join(sample.words_of(one.index)[:10])
         rows.append({**one._asdict(), "index": one.index + 1, "words": words})
         if not options.json:
-            say(f"{one.index + 1}\t{one.margin:.3f}\t{one.violations}\t{words}", needed=True)
+            row = f"{one.index + 1}\t{one.margin:.3f}\t{one.violations}\t{words}"
+            say(row, needed=True, tabs=True)
     return 0, {"suggestions": rows}

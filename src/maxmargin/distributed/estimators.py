@@ -30,6 +30,7 @@ from maxmargin.estimators.tagger import SequenceTagger
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.driver import require_learned
 from maxmargin.solvers.sdm import SDM
+from maxmargin.structures.auto_weight import refuse_auto
 from maxmargin.structures.chain import Chain
 
 __all__ = ["DaskSequenceTagger", "DaskStructuralSVM"]
@@ -127,6 +128,7 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
         solver = make_solver(local.solver)
         if local.warm_start:
             raise NotCompatibleError("warm_start is not there on a cluster; use resume=True")
+        refuse_auto(local.C, "a cluster")
         client = require_client(self.client)
         workers = check_workers(client)
         sent = self._sent(local)

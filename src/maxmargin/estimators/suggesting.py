@@ -5,10 +5,14 @@ it is not like those chosen already. With the ranks over the pool, from 0 (least
 
     worth(x) = ½ rank(uncertainty) + ½ rank(violations)
 
-where the uncertainty is minus the mean over the tokens of the margin (the best labelling less the
-best one with another label at the token), and violations are those of the unconstrained prediction,
-a token. Then, greedily, the next one has the greatest worth(x) · (1 - the greatest similarity to
-those chosen), where the similarity is the Jaccard index of the sets of features.
+where the uncertainty is Σ_t max(0, 1 - margin of token t) (the margin: the best labelling less the
+best one with another label at the token; training asks for 1, the loss of a wrong label), and
+violations are those of the unconstrained prediction. Both are sums over the tokens: a sequence is
+worth what all its unsure tokens are. Means over the tokens choose short sequences, which teach
+little; long sequences by themselves are no better than random ones.
+
+Then, greedily, the next one has the greatest worth(x) · (1 - the greatest similarity to those
+chosen), where the similarity is the Jaccard index of the sets of features.
 """
 
 from __future__ import annotations
@@ -82,15 +86,16 @@ def suggest(
     token_margin = np.zeros(len(marginals)) if top is None else top[:, 1] - top[:, 0]
     starts = batch.offsets[:-1]
     margin = np.add.reduceat(token_margin, starts) / batch.lengths
+    unsure = np.add.reduceat(np.maximum(1.0 - token_margin, 0.0), starts)
     violations = np.zeros(batch.n_sequences)
     if rules is not None:
         bound = rules.bind(X, chain.labels_)
         missing = np.append((bound.phi(codes) < bound.target).astype(np.float64), 0.0)
         sums = np.add.reduceat(missing, bound.offsets[:-1])
         violations = np.where(np.diff(bound.offsets) > 0, sums, 0.0)
-    worth = _rank(-margin)
+    worth = _rank(unsure)
     if violations.any():
-        worth = 0.5 * worth + 0.5 * _rank(violations / batch.lengths)
+        worth = 0.5 * worth + 0.5 * _rank(violations)
     chosen = _greedy(worth, batch, n) if diverse else np.argsort(-worth, kind="stable")[:n]
     return [
         Suggestion(int(i), float(margin[i]), int(violations[i]), float(worth[i])) for i in chosen

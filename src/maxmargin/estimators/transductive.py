@@ -22,6 +22,7 @@ from maxmargin.solvers import make_solver, solve
 from maxmargin.solvers.driver import require_learned
 from maxmargin.solvers.outer import OuterHistory
 from maxmargin.solvers.transductive import GammaRecord, TransductiveSVM
+from maxmargin.structures.auto_weight import refuse_auto
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.transduction import TransductiveData
 from maxmargin.types import (
@@ -190,6 +191,9 @@ class TransductiveTagger(SequenceTagger):
         "all": objective (13). "labels": constraints that need states beside the labels (one
         segment, order, counts) guide the imputation only, which makes training with them much
         faster; see `TransductiveSVM`.
+    label_margin : float
+        Margin of unlabelled sequences against labels other than those of the start, as a share of
+        the loss; 0: margins of violations only, as in the paper. See `TransductiveSVM`.
     anneal : int
         Stages with smaller μ before the last.
     tol, max_outer
@@ -242,6 +246,7 @@ class TransductiveTagger(SequenceTagger):
         schedule: str = "engine",
         begin: str = "driven",
         margins: str = "labels",
+        label_margin: float = 0.1,
         anneal: int = 0,
         tol: float = 1e-3,
         max_outer: int = 2,
@@ -301,6 +306,7 @@ class TransductiveTagger(SequenceTagger):
         self.schedule = schedule
         self.begin = begin
         self.margins = margins
+        self.label_margin = label_margin
         self.anneal = anneal
         self.tol = tol
         self.max_outer = max_outer
@@ -346,6 +352,7 @@ class TransductiveTagger(SequenceTagger):
             self.constraints = constraints
         if self.regularizer is not None or self.prior is not None:
             raise NotCompatibleError("transductive training goes with the regulariser L2 only")
+        refuse_auto(self.C, "transductive training")
         check_choice("begin", self.begin, ("driven", "supervised"))
         threads, chain = threads_of(self.n_jobs), self._new_structure()
         data = prepare_transductive(
@@ -396,6 +403,7 @@ class TransductiveTagger(SequenceTagger):
         for of_a_file in ("_file_meta", "_objective_unknown"):
             self.__dict__.pop(of_a_file, None)
         self._trained = {name: getattr(self, name) for name in OBJECTIVE}
+        self.C_ = float(self.C)
         return self
 
     def _svm(self, data: TransductiveData, threads: int) -> TransductiveSVM:
@@ -417,6 +425,7 @@ class TransductiveTagger(SequenceTagger):
             n_jobs=threads,
             width=self.beam,
             margins=self.margins,
+            label_margin=self.label_margin,
             verbose=self.verbose,
             random_state=self.random_state,
             checkpoint=self.checkpoint,

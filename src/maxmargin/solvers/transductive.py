@@ -107,6 +107,9 @@ class TransductiveSVM:
         "all": objective (13). "labels": constraints that need states beside the labels (one
         segment, order, counts) guide the imputation (15) and are left out of (14), which is then a
         Viterbi search; see ``maxmargin/structures/transduction.py``.
+    label_margin : float
+        Beside the margins of violations, unlabelled sequences ask for this share of the loss as
+        margin against labels other than those that the procedure begins with. 0: objective (13).
     gammas : bool
         Whether Γ and Lemma 2's bound are computed at each outer iteration.
     verbose, random_state, checkpoint, resume
@@ -129,6 +132,7 @@ class TransductiveSVM:
     n_jobs: int = 1
     width: int = WIDTH
     margins: str = "all"
+    label_margin: float = 0.0
     gammas: bool = True
     verbose: int = 0
     random_state: Any = None
@@ -138,6 +142,7 @@ class TransductiveSVM:
     def __post_init__(self) -> None:
         for name in ("C1", "C2", "mu"):
             check_number(name, getattr(self, name), above=0.0)
+        check_number("label_margin", self.label_margin, least=0.0)
         check_choice("scale", self.scale, ("sum", "mean"))
         check_choice("schedule", self.schedule, ("engine", "paper"))
         check_choice("margins", self.margins, ("all", "labels"))
@@ -156,6 +161,7 @@ class TransductiveSVM:
             gamma=data.bound.gamma(self.scale) if gamma is None else gamma,
             width=self.width,
             margins=self.margins,
+            label_margin=self.label_margin,
         )
 
     def train(

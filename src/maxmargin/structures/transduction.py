@@ -40,6 +40,15 @@ known and φ binary, stand in (15) only: instead of (9) their part is
 a difference of convex functions still, zero where the best labelling satisfies the constraint. It
 bounds the violations of ȳ, as Lemma 1's companion does, not those of the prediction, and asks for
 no margin. There is no bound of Γ by Lemma 2 then.
+
+**Margins of labels.** (9) asks for margins of violations only: two labellings that satisfy the same
+constraints may have the same score, and what the unlabelled sequences say about words without rules
+is lost. With ``label_margin`` = λ > 0 the labelling r_j that the procedure begins with (the
+reference) counts as in section 4, where labels are constraints, but in the convex part alone:
+
+    max_y [w·Φ(y) + λ Δ(r_j, y) + (μ/4)‖φ(y) - v‖²] - max_y [w·Φ(y) - (μ/4)‖φ(y) - v‖²].
+
+It is a difference of convex functions that is no less than (9), so that both lemmas hold still.
 """
 
 from __future__ import annotations
@@ -227,6 +236,8 @@ class Transduction:
     margins : {"all", "labels"}
         Whether all constraints are in (14), as in (13), or those alone whose inference needs no
         states beside the labels.
+    label_margin : float
+        λ of the module's text: what the loss of a label other than that of the reference counts.
 
     Attributes
     ----------
@@ -247,9 +258,10 @@ class Transduction:
         width: int = WIDTH,
         pin: bool = True,
         margins: str = "all",
+        label_margin: float = 0.0,
     ) -> None:
         self.data, self.C1, self.C2, self.mu, self.gamma = data, C1, C2, mu, gamma
-        self.width = width
+        self.width, self.label_margin = width, label_margin
         bound = data.bound
         m, D = data.n_unlabelled, bound.dimension
         self.scale = m / (C2 * mu)  # s of the module's text
@@ -277,8 +289,10 @@ class Transduction:
         self.guiding: NDArray[np.bool_] = binary & _needs_states(bound) & (margins == "labels")
         self._b14: Vector = np.where(self.guiding, -mu / 4, b)  # with (μ/4) φ² nothing is left
         auxiliary = self.n_free > 0
+        lengths = data.unlabelled.lengths.tolist()
+        margin = [np.full(n, label_margin) for n in lengths] if label_margin else None
         encoded = data.chain.encoded_problem(
-            data.unlabelled, data.reference, None, np.full(m, C2 / m)
+            data.unlabelled, data.reference, margin, np.full(m, C2 / m)
         )
         assert isinstance(encoded, _native.ChainProblem)
         self.unlabelled = bound.problem(
@@ -286,7 +300,7 @@ class Transduction:
             features=data.features,
             width=width,
             auxiliary=auxiliary,
-            chain_loss=False,
+            chain_loss=label_margin > 0,
             kappa=-(mu / 2) * self.unit,
             tau=mu / 4,
             free=self.free if auxiliary and self.n_free < D else None,
