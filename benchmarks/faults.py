@@ -70,14 +70,14 @@ def trained(client: Any, files: list[str], options: dict[str, Any]) -> tuple[Any
 
 def present(client: Any, n: int) -> list[int]:
     """Wait for all workers to be there; return their processes."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while time.monotonic() < end:
         with contextlib.suppress(Exception):
             pids = sorted(client.run(os.getpid).values())
             if len(pids) == n:
                 return pids
         time.sleep(0.2)
-    raise SystemExit(f"after 60 s there are not {n} workers again")
+    raise SystemExit(f"after 180 s there are not {n} workers again")
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 import maxmargin.cli.cluster as command
-from cli_files import crfsuite, refused, run, sentences, summary, text, write
+from cli_files import crfsuite, refused, sentences, summary, text, write
 from maxmargin import SequenceTagger
 from maxmargin.cli.main import main
 
@@ -57,11 +57,12 @@ def test_an_address_and_parts(capsys, tmp_path, cluster):
     for k in range(3):
         write(tmp_path / f"part{k}.tsv", text(TRAIN[20 * k : 20 * k + 20]))
     base = ("train", tmp_path / "part*.tsv", "-m", model, "--cluster", address)
-    run(capsys, *base, "--l1-ratio", "0.3", "-q")
+    told = summary(capsys, *base, "--l1-ratio", "0.3", "-q")
     whole = write(tmp_path / "whole.tsv", text(TRAIN))
     one = summary(capsys, "train", whole, "-m", tmp_path / "p.mm", "--l1-ratio", "0.3", "-q")
-    told = summary(capsys, "info", model)
     assert told["n_features"] == one["n_features"]
+    assert told["n_sequences"] == one["n_sequences"] == 60
+    assert told["l1_ratio"] == 0.3
     assert told["gap"] <= 0.01
     items = write(tmp_path / "a.crfsuite", crfsuite(TRAIN))
     two = summary(capsys, "train", items, "-m", model, "-q", "--cluster", address)
