@@ -1,14 +1,14 @@
 """Faults: trainings of which a worker is killed (SIGKILL) at a random moment.
 
-Claims shown, all from one run: of so many trainings on two local workers of a Dask cluster, of each of
-which one worker process is killed at a random moment, all end with a certificate as good as asked,
-which one process that recomputes it agrees with; and how much time that costs over trainings in which
-nobody is killed.
+Claims shown, all from one run: of so many trainings on two local workers of a Dask cluster, of each
+of which one worker process is killed at a random moment, all end with a certificate as good as
+asked, which one process that recomputes it agrees with; and how much time that costs over trainings
+in which nobody is killed.
 
     python benchmarks/faults.py --data ../shared/data [--runs 20] [--sentences 1500] [--seed 0]
 
-The moment is drawn uniformly from the seconds that a training without a fault takes, from the call of
-``fit`` on: data are read and features put together first, then rounds are made. The last line of
+The moment is drawn uniformly from the seconds that a training without a fault takes, from the call
+of ``fit`` on: data are read and features put together first, then rounds are made. The last line of
 standard output is one JSON object.
 """
 
@@ -70,14 +70,14 @@ def trained(client: Any, files: list[str], options: dict[str, Any]) -> tuple[Any
 
 def present(client: Any, n: int) -> list[int]:
     """Wait for all workers to be there; return their processes."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while time.monotonic() < end:
         with contextlib.suppress(Exception):
             pids = sorted(client.run(os.getpid).values())
             if len(pids) == n:
                 return pids
         time.sleep(0.2)
-    raise SystemExit(f"after 60 s there are not {n} workers again")
+    raise SystemExit(f"after 180 s there are not {n} workers again")
 
 
 def main() -> None:

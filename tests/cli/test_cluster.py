@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 import maxmargin.cli.cluster as command
-from cli_files import crfsuite, refused, run, sentences, summary, text, write
+from cli_files import crfsuite, refused, sentences, summary, text, write
 from maxmargin import SequenceTagger
 from maxmargin.cli.main import main
 
@@ -57,11 +57,13 @@ def test_an_address_and_parts(capsys, tmp_path, cluster):
     for k in range(3):
         write(tmp_path / f"part{k}.tsv", text(TRAIN[20 * k : 20 * k + 20]))
     base = ("train", tmp_path / "part*.tsv", "-m", model, "--cluster", address)
-    run(capsys, *base, "--l1-ratio", "0.3", "-q")
+    told = summary(capsys, *base, "--l1-ratio", "0.3", "-q")
     whole = write(tmp_path / "whole.tsv", text(TRAIN))
     one = summary(capsys, "train", whole, "-m", tmp_path / "p.mm", "--l1-ratio", "0.3", "-q")
-    told = summary(capsys, "info", model)
-    assert told["n_sequences"] == one["n_sequences"]
+    assert told["n_features"] == one["n_features"]
+    assert told["n_sequences"] == one["n_sequences"] == 60
+    assert told["l1_ratio"] == 0.3
+    assert told["gap"] <= 0.01
     items = write(tmp_path / "a.crfsuite", crfsuite(TRAIN))
     two = summary(capsys, "train", items, "-m", model, "-q", "--cluster", address)
     assert two["shares"] == 2
@@ -86,7 +88,7 @@ def test_lines_on_standard_error_and_checkpoints(capsys, tmp_path, data, cluster
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--valid", "x.tsv"), "--valid needs all data in one place; it does not go with --workers"),
+        (("--valid", "x.tsv"), "--valid needs all data in one place; it does not go with --w"),
         (("--grid", "C=1,2", "--cv", "3"), "--grid needs all data"),
         (("--kernel", "rbf"), "--kernel needs all data"),
         (("--prior", "old.mm"), "--prior needs all data"),

@@ -135,7 +135,7 @@ def train_on_cluster(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     chain, weights, certificate = model.structure_, model.weights_, model.certificate_
     seconds = model.history_[-1].seconds if len(model.history_) else 0.0
     result = SimpleNamespace(
-        history=model.history_, n_passes=model.n_passes_, interrupted=interrupted
+        history=model.history_, n_passes=len(model.history_), interrupted=interrupted
     )
     best: Any = SimpleNamespace(
         C=options.C,
@@ -191,7 +191,7 @@ def _paths(options: argparse.Namespace) -> list[str]:
     if Path(given).exists() or not glob.has_magic(given):
         paths = [given]
     else:
-        paths = sorted(glob.glob(given))
+        paths = sorted(glob.glob(given))  # noqa: PTH207 (patterns may be absolute)
         if not paths:
             raise FileNotFoundError(f"{given}: no file has such a name")
     if Path(paths[0]).is_file() and is_encoded(paths[0]):

@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import importlib.util
+import socket
 import time
+import urllib.parse
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -173,6 +175,21 @@ def local_client(n_workers: int) -> Iterator[Any]:
         yield client
 
 
+def _parts_of(address: str) -> tuple[str, str, int]:
+    """Return protocol, host and port of an address.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    parts = urllib.parse.urlsplit(address if "://" in address else f"tcp://{address}")
+    known = ("tcp", "tls", "ws", "wss", "ucx")
+    if parts.scheme not in known or not parts.hostname or parts.port is None:
+        raise ValueError("expected an address such as tcp://host:8786")
+    return parts.scheme, parts.hostname, parts.port
+
+
 @contextlib.contextmanager
 def remote_client(address: str, seconds: float) -> Iterator[Any]:
     """Give a client of the cluster whose scheduler is at an address.
@@ -191,6 +208,10 @@ def remote_client(address: str, seconds: float) -> Iterator[Any]:
     """
     distributed = require_dask()
     try:
+        # A client tries for much longer than it is told to if nobody listens.
+        kind, host, port = _parts_of(address)
+        if kind in ("tcp", "tls"):
+            socket.create_connection((host, port), timeout=seconds).close()
         client = distributed.Client(address, timeout=seconds)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(

@@ -253,8 +253,8 @@ def _problem_of(structure: Any, X: list[Any], Y: list[Any], dtype: str) -> Any:
     make = getattr(structure, "make_problem", None)
     if make is None:
         raise NotCompatibleError(
-            f"{type(structure).__name__} has no make_problem(X, Y), which makes the problem of some "
-            "examples with what prepare learned of all; it cannot be trained in shares"
+            f"{type(structure).__name__} has no make_problem(X, Y), which makes the problem of "
+            "some examples with what prepare learned of all; it cannot be trained in shares"
         )
     typed = "dtype" in inspect.signature(make).parameters
     return make(X, Y, dtype=dtype) if typed else make(X, Y)

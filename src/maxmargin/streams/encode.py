@@ -73,7 +73,12 @@ def open_source(
     files = [source] if paths is None else paths
     if file_format in ("crfsuite", "svmhmm"):
         return ItemFile(
-            files, file_format, max_inflated=max_inflated, encoding=encoding, piece_bytes=piece, part=part
+            files,
+            file_format,
+            max_inflated=max_inflated,
+            encoding=encoding,
+            piece_bytes=piece,
+            part=part,
         )
     conllu = list(columns or ("form", "upos")) if file_format == "conllu" else None
     if file_format not in (None, "conll", "conllu"):

@@ -194,11 +194,15 @@ def _pieces(
     source: ColumnFile | ItemFile, path: PathOrFile, *, qids: bool = False
 ) -> Iterator[TextPiece]:
     """Give a file of a source in pieces, or the part of it that was asked for."""
-    reading = {"max_inflated": source.max_inflated, "encoding": source.encoding}
+    most, encoding = source.max_inflated, source.encoding
     if source.part is not None:
-        return text_share(path, source.piece_bytes, source.part, qids=qids, **reading)
+        return text_share(
+            path, source.piece_bytes, source.part, qids=qids, max_inflated=most, encoding=encoding
+        )
     cutter = QidCutter() if qids else None
-    return text_pieces(path, source.piece_bytes, cutter=cutter, **reading)
+    return text_pieces(
+        path, source.piece_bytes, cutter=cutter, max_inflated=most, encoding=encoding
+    )
 
 
 class ItemFile(Source):
