@@ -86,11 +86,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--keep", default="", help="methods whose parameters stay, such as supervised,codl"
     )
+    parser.add_argument("--features", choices=("both", "without", "with"), default="both")
     options = parser.parse_args(argv)
+    kinds = {"both": (False, True), "without": (False,), "with": (True,)}[options.features]
     task = Task(options.data, options.task, WEIGHTS[options.task], options.unlabelled)
     found: dict[str, Any] = {}
     for n in map(int, options.labelled.split(",")):
-        for features in (False, True):
+        for features in kinds:
             name = f"{n}{'_i' if features else ''}"
             print(f"{options.task}, {name}", flush=True)
             found[name] = choose(task, n, features, options.draws, options.keep.split(","))

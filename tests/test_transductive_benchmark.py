@@ -89,7 +89,7 @@ def test_parameters_are_searched_on_the_development_file(script, folder, capsys,
         line for line in runs[0][: runs[0].index("citations, 3_i")] if "transductive {" in line
     ]
     assert found["dev_transductive"] == max(float(line.split()[-1]) for line in tried)
-    assert found["mu"] in (1, 4)
+    assert found["mu"] in (1, 2, 4)
 
 
 def test_words_that_belong_to_a_field(script):
@@ -99,7 +99,7 @@ def test_words_that_belong_to_a_field(script):
     assert words(X, y, least=2) == {"C": ["call"], "F": ["pool"]}
     assert words(X, y, ["CALL"], least=2) == {"F": ["pool"]}
     assert words(X, y, least=1, each=2)["C"] == ["call", "me"]
-    assert words(X, y, least=2, share=0.5)["C"] == ["call", "a"]
+    assert words(X, y, least=2, share=0.5)["F"] == ["a", "pool"]
 
 
 def test_the_picture_has_all_lines(script, tmp_path, capsys):

@@ -192,13 +192,14 @@ def test_suggestions_are_unsure_violating_and_diverse(data):
 
 
 def test_a_sequence_counts_for_all_its_unsure_tokens(data):
-    """Of two sequences with the same mean margin the longer one is worth more."""
+    """Not for their mean: a short one comes after a longer one with the greater mean margin."""
     (X, y), _ = data
     tagger = SequenceTagger(C=1.0, random_state=0).fit(X, y)
     short = [["unseen"], ["words"]]
     found = tagger.suggest([short, short * 4, X[0]], 3, diverse=False)
-    assert [s.index for s in found[:2]] == [1, 0]
-    assert found[0].worth == 1.0
+    assert [s.index for s in found] == [1, 2, 0]
+    assert found[2].margin < found[1].margin
+    assert [s.worth for s in found] == [1.0, 0.5, 0.0]
 
 
 def test_labels_as_constraints_are_a_structural_svm(data):
