@@ -3,6 +3,7 @@
 #   make test WORKERS=4              more test processes
 #   make bench DATA=path             the real data sets (also MAXMARGIN_DATA)
 #   make sanitize TESTS=tests/io     fewer tests under the sanitizers
+#   make sanitize-threads THREAD_TESTS=tests/native/test_primal.py    other tests under that for threads
 #   make wheel PYTHON=python3.12 TRY=python3.13    built with the one, tested with the other
 #   make fuzz N=100 SEED=1           fewer and other inputs of each kind
 #   make fuzz KIND=model ONLY=123    one input again; WRITE=file writes it instead
@@ -26,14 +27,18 @@ SOURCES   := pyproject.toml CMakeLists.txt README.md LICENSE \
 # What pip is told for the build with sanitizers: Debug keeps the symbols that its reports name.
 SANITIZED_BUILD := -C build-dir=build/sanitize -C cmake.build-type=Debug \
                    -C cmake.define.MAXMARGIN_SANITIZE=ON
+THREADS_BUILD   := -C build-dir=build/sanitize-threads -C cmake.build-type=Debug \
+                   -C cmake.define.MAXMARGIN_SANITIZE_THREADS=ON
+# What runs in several threads, with two. (Tests of Ctrl-C hang there: signals come late under the sanitizer.)
+THREAD_TESTS ?= tests/native/test_two_threads.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast sanitize sanitize-tests fuzz bench docs lint stubs build wheel install clean
+.PHONY: help demo test test-fast sanitize sanitize-tests sanitize-threads sanitize-threads-tests fuzz bench docs lint stubs build wheel install clean
 
 help: ## what the targets do
 	@echo "maxmargin: large-margin learning of structured outputs"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(INSTALLED) ## read handwritten dates, a few seconds; a picture at the end
 	@$(BIN)/maxmargin demo
@@ -51,6 +56,12 @@ sanitize: ## the tests of the native code under the address and undefined-behavi
 sanitize-tests: $(INSTALLED)
 	tools/sanitized.sh $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=sanitize $(TESTS)
 	tools/sanitized.sh $(BIN)/python tools/fuzz.py --count 200 --seed $(SEED) --jobs $(WORKERS)
+
+sanitize-threads: ## the tests of what runs in several threads, under the thread sanitizer
+	@$(MAKE) --no-print-directory sanitize-threads-tests VENV=.venv-sanitize-threads INSTALL_OPTIONS="$(THREADS_BUILD)"
+
+sanitize-threads-tests: $(INSTALLED)
+	tools/sanitized_threads.sh $(BIN)/python -m pytest -q -p no:cacheprovider --hypothesis-profile=sanitize $(THREAD_TESTS)
 
 fuzz: $(INSTALLED) ## mutated files of every kind, N of each (10000; some minutes)
 	$(BIN)/python tools/fuzz.py --count $(N) --seed $(SEED) --jobs $(WORKERS) \
@@ -126,5 +137,5 @@ $(TOOLS): pyproject.toml
 	@touch $@
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) .venv-sanitize build dist maxmargin-demo.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-sanitize .venv-sanitize-threads build dist maxmargin-demo.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

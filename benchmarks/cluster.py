@@ -191,12 +191,15 @@ def main() -> None:
                 row = simulated(chain, data, task, K, gap=gap, seconds=options.seconds)
                 row["one_seconds"] = seconds
                 rows.append(row)
-                bare = seconds / row["share_seconds"]
-                wired = seconds / (row["share_seconds"] + row["wire_seconds"])
-                reached = "yes" if row["reached"] else f"no ({row['gap']:.2g})"
+                bare = wired = "-"  # a training that was cut short has no speed-up
+                reached = f"no ({row['gap']:.2g})"
+                if row["reached"]:
+                    reached = "yes"
+                    bare = f"{seconds / row['share_seconds']:.2f}"
+                    wired = f"{seconds / (row['share_seconds'] + row['wire_seconds']):.2f}"
                 print(
                     f"| {K} | {reached} | {row['rounds']} | {row['oracle_passes']:.1f} | "
-                    f"{row['megabytes']:.0f} | {bare:.2f} | {wired:.2f} |",
+                    f"{row['megabytes']:.0f} | {bare} | {wired} |",
                     flush=True,
                 )
     print(json.dumps(found))

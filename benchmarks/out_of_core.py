@@ -8,6 +8,10 @@ reading and writing would not be seen beside it. Each training runs in a process
 its peak resident size is its own. Throughput is tokens of training data times passes (and one more
 for the certificate) by processor seconds of the whole process; "none" is the same command on the
 same file without a budget: everything stays mapped and all planes are kept.
+
+Before that, on so many copies as fit in memory (``--fits``): the same training from the text with
+all in memory, and from the encoded file. Of both the time of training alone (passes and
+certificate), and the processor time of the whole process.
 """
 
 from __future__ import annotations
@@ -24,6 +28,10 @@ from pathlib import Path
 
 #: Of the template: its weights are what the budget does not count.
 FEATURES = ("--template", "pos@1", "--hash-bits", "16")
+
+
+#: Runs of each kind of what fits in memory.
+REPEATS = 3
 
 
 def write_copies(source: Path, target: Path, copies: int) -> None:
@@ -59,18 +67,50 @@ def run(*arguments: str) -> dict[str, float]:
     return json.loads(lines[-2]) | json.loads(lines[-1])
 
 
+def compare_in_memory(text: Path, encoded: Path, model: Path, passes: int) -> None:
+    """Print what training from an encoded file costs beside training with all in memory."""
+    limits = ("--gap", "1e-6", "--max-passes", str(passes), "-m", str(model))
+    made = run("encode", str(text), "-o", str(encoded), *FEATURES)
+    runs: dict[str, list[dict[str, float]]] = {"text": [], "encoded": []}
+    for _ in range(REPEATS):  # alternating; of each the least time counts
+        runs["text"].append(run("train", str(text), *FEATURES, *limits))
+        runs["encoded"].append(run("train", str(encoded), *limits))
+    least = {
+        name: {key: min(r[key] for r in found) for key in ("seconds_train", "cpu", "peak_rss_mb")}
+        for name, found in runs.items()
+    }
+    same = runs["text"][0]["primal"] == runs["encoded"][0]["primal"]
+    print(
+        f"fits in memory: {made['n_tokens']} tokens, {made['n_bytes'] / 1e6:.0f} MB encoded in "
+        f"{made['cpu']:.1f} s; the same model: {same}"
+    )
+    for name, found in least.items():
+        print(
+            f"  from {name:8s} training {found['seconds_train']:6.2f} s, whole process "
+            f"{found['cpu']:6.2f} s of processor time, peak {found['peak_rss_mb']:.0f} MB"
+        )
+    trained, whole = (least["encoded"][k] / least["text"][k] for k in ("seconds_train", "cpu"))
+    print(f"  encoded / text: training {trained:.2f}, whole process {whole:.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with brown_pos/")
     parser.add_argument("--copies", type=int, default=16)
     parser.add_argument("--budgets", default="125M,250M,500M")
     parser.add_argument("--passes", type=int, default=4)
+    parser.add_argument("--fits", type=int, default=2, help="copies for what fits in memory")
+    parser.add_argument("--only-fits", action="store_true", help="without budgets")
     parser.add_argument("--quick", action="store_true", help="one copy, one budget")
     options = parser.parse_args()
     copies = 1 if options.quick else options.copies
     budgets = options.budgets.split(",")[: 1 if options.quick else None]
     with tempfile.TemporaryDirectory() as folder:
         text, encoded, model = (Path(folder) / name for name in ("t.tsv", "t.mme", "m.mm"))
+        write_copies(options.data / "brown_pos" / "train.tsv.gz", text, options.fits)
+        compare_in_memory(text, encoded, model, options.passes)
+        if options.only_fits:
+            return
         write_copies(options.data / "brown_pos" / "train.tsv.gz", text, copies)
         began = time.perf_counter()
         made = run("encode", str(text), "-o", str(encoded), *FEATURES)

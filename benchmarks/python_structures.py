@@ -11,11 +11,18 @@ checked, sorted and subtracted with NumPy, and listed outputs are asked for thei
 call. What native code does with the answer is part of neither; only with slack rescaling "now" is
 the whole call from the engine. Both run in turn in this process; the time of a call is the least of
 several rounds. "Now" w is not copied: the engine brings one array up to date where steps change it.
+
+    python benchmarks/python_structures.py --processes
+
+trains a structure whose argmax is a Viterbi pass in plain Python, with ``n_jobs`` 1 and 2 by turns:
+seconds of the whole training, of the time before the two processes were ready (part of it), and of
+a pass of the oracle at one w with the processes there.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin import _native
+from maxmargin import StructuralSVM, _native
 from maxmargin.structures.adapter import PythonProblem
 from maxmargin.structures.base import Structure
 
@@ -293,12 +300,104 @@ def slack_rescaling(seconds: float, structure: Classes, what: str) -> None:
     row(what, before / n, now / n)
 
 
+class PlainChain(Structure):
+    """Labels of the tokens of a sequence, by a Viterbi pass in plain Python."""
+
+    n_labels, n_inputs = 12, 8
+    n_features = n_labels * (n_inputs + n_labels)
+
+    def joint_feature(self, x: Any, y: Any) -> NDArray[np.float64]:
+        """Return sums of inputs for each label, and counts of pairs of labels."""
+        f = np.zeros((self.n_labels, self.n_inputs + self.n_labels))
+        np.add.at(f, y, np.hstack([x, np.zeros((len(y), self.n_labels))]))
+        np.add.at(f, (y[:-1], self.n_inputs + y[1:]), 1.0)
+        return f.ravel()
+
+    def loss(self, y: Any, y_hat: Any) -> float:
+        """Return the number of wrong labels."""
+        return float((y != y_hat).sum())
+
+    def argmax(self, x: Any, w: NDArray[np.float64], truth: Any = None) -> Any:
+        """Return the best labels."""
+        table = w.reshape(self.n_labels, -1)
+        scores = x @ table[:, : self.n_inputs].T
+        if truth is not None:
+            scores += 1.0
+            scores[np.arange(len(truth)), truth] -= 1.0
+        steps = table[:, self.n_inputs :].T.tolist()
+        best, back = scores[0].tolist(), []
+        for row in scores[1:].tolist():
+            came = [max(range(self.n_labels), key=lambda a, s=s: best[a] + s[a]) for s in steps]
+            best = [best[a] + s[a] + r for a, s, r in zip(came, steps, row, strict=True)]
+            back.append(came)
+        y = [best.index(max(best))]
+        for came in reversed(back):
+            y.append(came[y[-1]])
+        return np.array(y[::-1])
+
+
+def chains(n: int, length: int) -> tuple[list[Any], list[Any]]:
+    """Return sequences whose labels hang together, with noise."""
+    draw = np.random.default_rng(0)
+    structure = PlainChain()
+    w = draw.normal(size=structure.n_features)
+    X = [draw.normal(size=(length, structure.n_inputs)) for _ in range(n)]
+    noisy = [x + draw.normal(size=x.shape) for x in X]
+    return X, [structure.argmax(x, w) for x in noisy]
+
+
+def processes(n: int, length: int, repeats: int) -> None:
+    """Train with one process and with two."""
+    X, Y = chains(n, length)
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    calls = {}
+    for _ in range(repeats):
+        for n_jobs, times in seconds.items():
+            model = StructuralSVM(PlainChain(), C=0.01, gap=0.01, n_jobs=n_jobs, random_state=0)
+            begin = time.perf_counter()
+            model.fit(X, Y)
+            times.append(time.perf_counter() - begin)
+            calls[n_jobs] = model.history_[-1].oracle_calls
+    problem = PythonProblem(PlainChain(), X, Y)
+    native = _native.PythonProblem(problem)
+    engine = _native.Engine(native, 0.01, single=False, factored=False)
+    engine.exact_pass(np.arange(n, dtype=np.uint32), _native.PassOptions())
+    looks: dict[int, list[float]] = {1: [], 2: []}
+    with problem.helpers(2) as pool:
+        begin = time.perf_counter()
+        if not pool.wait_until_ready():
+            raise SystemExit("the processes do not start")
+        start = time.perf_counter() - begin
+        for _ in range(repeats + 1):
+            for n_jobs, times in looks.items():
+                native.set_pool(pool if n_jobs == 2 else None)
+                begin = time.perf_counter()
+                engine.collect_pass(n_jobs)
+                times.append(time.perf_counter() - begin)
+        native.set_pool(None)
+    one_call = min(looks[1]) / n
+    print(f"| {n} sequences of {length} tokens, {1e3 * one_call:.1f} ms a call | 1 | 2 | ratio |")
+    print("|---|---|---|---|")
+    for what, found in (("training to a 1 % gap, s", seconds), ("a pass at one w, s", looks)):
+        one, two = (statistics.median(found[k][-repeats:]) for k in (1, 2))
+        print(f"| {what} | {one:.2f} | {two:.2f} | {one / two:.2f} |")
+    print(f"| oracle calls of a training | {calls[1]} | {calls[2]} | {calls[1] / calls[2]:.2f} |")
+    print(f"| start of the processes, s | | {start:.2f} | |")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each line")
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="numbers of features")
+    parser.add_argument("--processes", action="store_true", help="train with two processes")
+    parser.add_argument("--sequences", type=int, default=400, help="for --processes")
+    parser.add_argument("--length", type=int, default=40, help="of each sequence")
+    parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
+    if arguments.processes:
+        processes(arguments.sequences, arguments.length, arguments.repeats)
+        return
     print("| an oracle call beyond the user's own methods | before | now | ratio |")
     print("|---|---|---|---|")
     for n_features in arguments.sizes:

@@ -12,9 +12,8 @@ Claims shown, for docs/serving.md, as ratios of one run:
 
     python benchmarks/serving.py --data ../shared/data
 
-The models: CoNLL-2000 chunking (22 labels, loaded as a full matrix), and part-of-speech tags of the
-Brown corpus (181 labels; its full matrix would be above 128 MB, so its weights stay sparse, and
-mapped ones stay in the file). The last line of standard output is one JSON object.
+The models: CoNLL-2000 chunking (22 labels), and part-of-speech tags of the Brown corpus (181
+labels, a full matrix of some 280 MB). The last line of standard output is one JSON object.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ at a fixed w, and certificates. Passes that move w use one thread; what was trie
 Every training is a process of its own, with one thread and with two by turns; figures are medians
 of ``--repeats`` runs. "To the gap" is the solver with its certificate, "file to model" is all of
 ``maxmargin train`` from the start of the process to its end. The model files of all runs are
-compared byte by byte. The last line of standard output is one JSON object.
+compared byte by byte. A second table says where the time from file to model goes: "rest" is the
+start of Python and its imports, and the end. The last line of standard output is one JSON object.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ TASKS = {
 }
 THREADS = (1, 2)
 KINDS = ("to the gap", "file to model")
+PARTS = ("read", "features", "train", "write", "rest")
 TIMEOUT = 1800.0
 
 
@@ -46,12 +48,19 @@ def train(data: Path, task: Task, C: float, threads: int, model: Path) -> dict[s
     about = json.loads(out.splitlines()[-1])
     if not about["converged"]:
         raise SystemExit(f"{task.title}, C = {C}: {about['stop_reason']}")
-    return dict(zip(KINDS, (about["seconds_train"], seconds), strict=True))
+    parts = {part: about[f"seconds_{part}"] for part in PARTS[:-1]}
+    return {
+        KINDS[0]: about["seconds_train"],
+        KINDS[1]: seconds,
+        **parts,
+        PARTS[-1]: seconds - sum(parts.values()),
+    }
 
 
 def measure(data: Path, task: Task, C: float, repeats: int) -> dict[str, Any]:
     """Train with each number of threads by turns; medians, ratios, and whether models agree."""
-    times: dict[str, dict[int, list[float]]] = {kind: {n: [] for n in THREADS} for kind in KINDS}
+    measured = (*KINDS, *PARTS)
+    times: dict[str, dict[int, list[float]]] = {kind: {n: [] for n in THREADS} for kind in measured}
     models = set()
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.mm"
@@ -60,8 +69,8 @@ def measure(data: Path, task: Task, C: float, repeats: int) -> dict[str, Any]:
                 for kind, seconds in train(data, task, C, threads, model).items():
                     times[kind][threads].append(seconds)
                 models.add(model.read_bytes())
-    medians = {kind: [statistics.median(times[kind][n]) for n in THREADS] for kind in KINDS}
-    ratios = {kind: one / two for kind, (one, two) in medians.items()}
+    medians = {kind: [statistics.median(times[kind][n]) for n in THREADS] for kind in measured}
+    ratios = {kind: medians[kind][0] / medians[kind][1] for kind in KINDS}
     return {"seconds": medians, "ratios": ratios, "same_model": len(models) == 1}
 
 
@@ -85,6 +94,13 @@ def main() -> None:
             cells.append("same" if about["same_model"] else "differs")
             print(f"| {' | '.join(cells)} |", flush=True)
             result[f"{name}, C = {C:g}"] = about
+    print("\n| where it goes, s: 1 and 2 threads | C | " + " | ".join(PARTS) + " |")
+    print("|---|---|" + "---|" * len(PARTS))
+    for name, about in result.items():
+        task, _, C = name.partition(", C = ")
+        both = (about["seconds"][part] for part in PARTS)
+        cells = [TASKS[task].title, C, *(f"{one:.2f} and {two:.2f}" for one, two in both)]
+        print(f"| {' | '.join(cells)} |")
     for kind in KINDS:
         ratios = [about["ratios"][kind] for about in result.values()]
         mean = math.exp(statistics.fmean(map(math.log, ratios)))

@@ -74,6 +74,10 @@ KnownLabels known_labels(const ChainProblem& problem, const Known& known) {
   return {known->data(), known->shape(0)};
 }
 
+std::size_t decoding_work(ChainProblem& problem, std::size_t times = 1) {
+  return times * ReleaseIfLong::decoding(std::size_t(problem.data().offsets.back()), problem.data().n_labels);
+}
+
 template <class Weights>
 void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
   using T = typename Precision<Weights>::type;
@@ -86,7 +90,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         std::vector<std::int32_t> labels(std::size_t(problem.data().offsets.back()));
         std::vector<double> scores(problem.n_examples());
         {
-          nb::gil_scoped_release release;
+          ReleaseIfLong release(decoding_work(problem));
           decoder.best(threads, labels.data(), scores.data());
         }
         return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(scores)));
@@ -103,7 +107,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         const ChainDecoder<T> decoder(*problem.chain<T>(), checked_weights(problem.data(), weights), {}, table_bytes);
         std::vector<double> scores(problem.n_examples());
         {
-          nb::gil_scoped_release release;
+          ReleaseIfLong release(decoding_work(problem));
           decoder.score(threads, labels.data(), scores.data());
         }
         return to_numpy(std::move(scores));
@@ -116,7 +120,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
                                       known_labels(problem, known));
         std::vector<double> out(std::size_t(problem.data().offsets.back()) * problem.data().n_labels);
         {
-          nb::gil_scoped_release release;
+          ReleaseIfLong release(decoding_work(problem));
           decoder.max_marginals(threads, out.data());
         }
         return to_numpy(std::move(out));
@@ -132,7 +136,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
         std::vector<double> out(tokens ? std::size_t(problem.data().offsets.back()) * problem.data().n_labels : 0);
         std::vector<double> log_z(problem.n_examples());
         {
-          nb::gil_scoped_release release;
+          ReleaseIfLong release(decoding_work(problem));
           if (tokens) {
             chain.marginals(threads, log_z.data(), out.data());
           } else {
@@ -152,7 +156,7 @@ void bind_decoding(nb::class_<ChainProblem, Problem>& cls) {
                                       known_labels(problem, known));
         std::vector<std::vector<Labelling>> paths;
         {
-          nb::gil_scoped_release release;
+          ReleaseIfLong release(decoding_work(problem, k));
           paths = decoder.kbest(threads, k);
         }
         nb::list result;

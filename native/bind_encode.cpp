@@ -132,9 +132,9 @@ Vocabulary from_state(nb::tuple state) {
   return result;
 }
 
-nb::tuple encode_tokens(nb::handle X, Vocabulary& vocabulary, bool grow, bool wide) {
+nb::tuple encode_tokens(nb::handle X, Vocabulary& vocabulary, bool grow, bool wide, int threads) {
   mm::TokenEncoder encoder(vocabulary, grow, wide);
-  encoder.encode(X);
+  encoder.encode(X, threads);
   nb::object values = !encoder.weighted ? nb::object(nb::none()) : wide ? to_numpy(encoder.values64) : to_numpy(encoder.values);
   return nb::make_tuple(to_numpy(encoder.offsets), to_numpy(encoder.indptr),
                         to_numpy(encoder.indices), std::move(values));
@@ -242,11 +242,12 @@ void bind_encode(nb::module_& m) {
         new (&self) Vocabulary(from_state(std::move(state)));
       });
 
-  m.def("encode_tokens", &encode_tokens, "X"_a.none(), "vocabulary"_a, "grow"_a, "wide"_a = false,
+  m.def("encode_tokens", &encode_tokens, "X"_a.none(), "vocabulary"_a, "grow"_a, "wide"_a = false, "threads"_a = 1,
         "Encode sequences of tokens, dicts or collections of strings, as compressed rows.\n\n"
         "Returns (offsets, indptr, indices, values); values is None when all are one. With grow,\n"
         "new features are put into the vocabulary, also those that come before an error; without,\n"
-        "they are left out.");
+        "they are left out. With more than one thread nobody else may use the vocabulary meanwhile;\n"
+        "what is found is the same.");
   m.def("renumber", &renumber_rows<float>, "indptr"_a, "indices"_a, "values"_a.none(), "number"_a,
         "Rows with other feature numbers, as (indptr, indices, values): number[old], or 2^32 - 1\n"
         "to drop the feature.");

@@ -2,13 +2,12 @@
 #include <variant>
 
 #include "bind_link.hpp"
+#include "bind_state.hpp"
 #include "certify.hpp"
-#include "engine_state.hpp"
 #include "formulated.hpp"
 #include "ownership.hpp"
 #include "polling.hpp"
 #include "problem.hpp"
-#include "python_structure.hpp"
 #include "shares.hpp"
 #include "widen.hpp"
 
@@ -17,20 +16,6 @@ namespace mm {
 using nb::literals::operator""_a;
 
 namespace {
-
-class PythonProblemHandle final : public Problem {
- public:
-  explicit PythonProblemHandle(nb::object problem) : structure_(std::move(problem)) {}
-  std::size_t n_examples() const override { return structure_.n_examples(); }
-  bool slow_oracle() const override { return true; }
-  bool exact_oracle() const override { return false; }
-  bool offers_single() const override { return false; }
-  const Structure<float>* single_precision() override { return nullptr; }  // trains in 8-byte weights only
-  const Structure<double>* double_precision() override { return &structure_; }
-
- private:
-  PythonStructure structure_;
-};
 
 constexpr const char* kNoShares = "with a kernel u is not a sum over shares of the examples";
 constexpr const char* kKernelLink = "with a kernel w belongs to L2: the link must be the identity and nu 0";
@@ -63,9 +48,14 @@ class EngineHandle final : public Owned {
     return std::visit([&](auto& engine) { return run_polled(engine->loop, seconds, [&] { return call(*engine); }); }, engine_);
   }
 
-  PassResult exact_pass(Order order, const PassOptions& options, std::optional<double> seconds) {
+  // `batch`: where the oracle is asked in other processes, so many examples at a time are asked for under one w.
+  PassResult exact_pass(Order order, const PassOptions& options, std::optional<double> seconds, std::size_t batch, int threads) {
     check_order(order, problem_.n_examples());
-    return run(seconds, [&](auto& engine) { return engine.exact_pass({order.data(), order.shape(0)}, options); });
+    return run(seconds, [&]<class T>(Engine<T>& engine) {
+      const std::span<const std::uint32_t> visited{order.data(), order.shape(0)};
+      const Expecting<T> expecting(*formulated_.structure<T>(), visited, batch);
+      return engine.exact_pass(visited, options, threads);
+    });
   }
   PassResult cached_pass(Order order, const PassOptions& options, std::optional<double> seconds) {
     check_order(order, problem_.n_examples());
@@ -458,155 +448,12 @@ class EngineHandle final : public Owned {
   }
 
   nb::dict state() const {
-    return std::visit([](const auto& e) {
-      // The planes of windows are asked for one by one.
-      auto s = save_state(e->blocks(), 0, e->windows() == nullptr ? e->blocks().n_examples() : 0);
-      nb::dict d;
-      d["example"] = to_numpy(std::move(s.example));
-      d["lo"] = to_numpy(std::move(s.lo));
-      d["hi"] = to_numpy(std::move(s.hi));
-      d["violation"] = to_numpy(std::move(s.violation));
-      d["stiffness"] = to_numpy(std::move(s.stiffness));
-      d["n_planes"] = to_numpy(std::move(s.n_planes));
-      d["alpha"] = to_numpy(std::move(s.alpha));
-      d["loss"] = to_numpy(std::move(s.loss));
-      d["gram"] = to_numpy(std::move(s.gram));
-      d["code_size"] = to_numpy(std::move(s.code_size));
-      d["codes"] = to_numpy(std::move(s.codes));
-      d["gaps"] = to_numpy(std::vector<double>(e->blocks().gaps()));
-      d["running"] = to_numpy(std::vector<double>{e->running()[0], e->running()[1]});
-      if (e->blocks().slack() == Slack::kQuadratic) d["price"] = to_numpy(std::vector<double>{e->running()[2]});
-      using T = std::decay_t<decltype(*e->weights().data())>;
-      d["weights"] = to_numpy(std::vector<T>(e->weights().sums(), e->weights().sums() + e->weights().size()));
-      // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
-      if (e->weights().mapped()) d["mapped"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
-      if (e->own_weights()) d["own"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
-      if (const T* fixed = e->weights().fixed()) d["fixed"] = to_numpy(std::vector<T>(fixed, fixed + e->weights().size()));
-      if (e->average().visits() > 0.0) {
-        const Weights<T>* lag = e->average().lag();
-        d["lag"] = to_numpy(lag == nullptr ? std::vector<T>() : std::vector<T>(lag->data(), lag->data() + lag->size()));
-        d["visits"] = to_numpy(std::vector<double>{e->average().visits()});
-      }
-      if (e->weights().lagging()) d["beta"] = to_numpy(std::vector<T>(e->weights().beta(), e->weights().beta() + e->weights().size()));
-      return d;
-    }, engine_);
+    return std::visit([](const auto& e) { return state_of(e); }, engine_);
   }
-
   void restore(const nb::dict& d) {
     std::visit([&](auto& e) {
       using T = std::decay_t<decltype(*e->weights().data())>;
-      EngineState<T> s;
-      take(d, "example", s.example);
-      take(d, "lo", s.lo);
-      take(d, "hi", s.hi);
-      take(d, "violation", s.violation);
-      take(d, "stiffness", s.stiffness);
-      take(d, "n_planes", s.n_planes);
-      take(d, "alpha", s.alpha);
-      take(d, "loss", s.loss);
-      take(d, "gram", s.gram);
-      take(d, "code_size", s.code_size);
-      take(d, "codes", s.codes);
-      std::vector<T> weights;
-      std::vector<double> running;
-      take(d, "weights", weights);
-      // Of a share of the examples (shares.hpp) nobody has the running sums: it says None. A file that has no such
-      // array is damaged.
-      const bool counted = !d.contains("running") || !d["running"].is_none();
-      if (counted) take(d, "running", running);
-      std::vector<double> gaps;
-      take(d, "gaps", gaps);
-      require(gaps.size() == e->blocks().n_examples(), "the checkpoint does not fit this problem: it has the gaps of other examples");
-      for (const double g : gaps) require(std::isfinite(g), "the checkpoint holds a gap that is not finite");
-      require(!counted || running.size() == 2, "the checkpoint's running sums are damaged");
-      if (!counted) running.assign(2, 0.0);
-      require(std::isfinite(running[0]) && std::isfinite(running[1]), "the checkpoint's running sums are damaged");
-      require(weights.size() == e->weights().size(), "the checkpoint does not fit this problem: expected " +
-              std::to_string(e->weights().size()) + " weights, found " + std::to_string(weights.size()));
-      for (const T w : weights) require(std::isfinite(w), "the checkpoint holds a weight that is not finite");
-      std::vector<T> scores;
-      if (e->weights().mapped()) {
-        take(d, "mapped", scores);
-        require(scores.size() == weights.size(), "the checkpoint's scores do not fit its weights");
-        for (const T x : scores) require(std::isfinite(x), "the checkpoint holds a score that is not finite");
-      }
-      std::vector<T> own;
-      if (d.contains("own")) {
-        require(!e->weights().mapped() && !e->weights().lagging(), "the checkpoint has weights of an interior point, which this problem cannot have");
-        take(d, "own", own);
-        require(own.size() == weights.size(), "the checkpoint's weights of an interior point do not fit its sums");
-        for (const T x : own) require(std::isfinite(x), "the checkpoint holds a weight that is not finite");
-      }
-      std::vector<T> beta;
-      if (e->weights().lagging()) {
-        take(d, "beta", beta);
-        require(beta.size() == weights.size(), "the checkpoint's beta does not fit its weights");
-        for (const T b : beta) require(std::isfinite(b), "the checkpoint holds a beta that is not finite");
-      }
-      std::vector<T> lag;
-      std::vector<double> visits{0.0};
-      if (d.contains("visits")) {
-        take(d, "lag", lag);
-        take(d, "visits", visits);
-        require(lag.empty() || lag.size() == weights.size(), "the checkpoint's average does not fit its weights");
-        for (const T x : lag) require(std::isfinite(x), "the checkpoint holds an average that is not finite");
-        require(visits.size() == 1 && visits[0] >= 1.0 && visits[0] <= 1e15 && visits[0] == std::floor(visits[0]),
-                "the checkpoint's average is not of a whole number of visits");
-      }
-      std::vector<double> stored_price;  // files of earlier versions have none
-      if (d.contains("price")) {
-        take(d, "price", stored_price);
-        require(stored_price.size() == 1 && std::isfinite(stored_price[0]), "the checkpoint's running sums are damaged");
-      }
-      std::vector<T> fixed;
-      if (d.contains("fixed")) {
-        take(d, "fixed", fixed);
-        require(fixed.size() == weights.size(), "the checkpoint's fixed linear term does not fit its weights");
-        for (const T x : fixed) require(std::isfinite(x), "the checkpoint holds a fixed linear term that is not finite");
-        require(!e->weights().mapped() && formulated_.slack() != Slack::kHard, "the checkpoint has a fixed linear term, which this problem cannot have");
-      }
-      // Those of windows were put in place before.
-      auto restored = restore_parts(s, *formulated_.structure<T>(), e->blocks().factored(), e->blocks().unconstrained(), 0, windowed_ ? 0 : e->blocks().n_examples());
-      const auto put = [&](std::vector<Parts<T>>& parts, const std::vector<T>& sums, const std::vector<T>& w, const std::vector<T>& b) {
-        if (!windowed_) std::swap(e->blocks().parts(), parts);
-        std::copy(sums.begin(), sums.end(), e->weights().sums());
-        e->weights().relink();
-        std::copy(w.begin(), w.end(), e->weights().data());
-        if (e->weights().lagging()) e->weights().follow(b.data());
-      };
-      const auto copy_of = [&](const T* from) { return from == nullptr ? std::vector<T>() : std::vector<T>(from, from + weights.size()); };
-      const std::vector<T> old_sums = copy_of(e->weights().sums()), old_beta = copy_of(e->weights().beta());
-      const std::vector<T> old_scores = copy_of(e->weights().mapped() || e->own_weights() ? e->weights().data() : nullptr);
-      const std::vector<T> old_fixed = copy_of(e->weights().fixed());
-      e->weights().set_fixed(fixed.empty() ? nullptr : fixed.data());
-      const bool was_own = e->own_weights();
-      e->set_own_weights(false);
-      put(restored, weights, scores, beta);
-      if (!own.empty()) {  // where u is w, the sums are these weights too
-        e->blocks().rebuild(*formulated_.structure<T>(), e->weights());
-        e->weights().relink();
-        e->weights().take_change();
-      }
-      if (!counted) running = {e->blocks().expected_loss(), e->dual()};
-      // The sums that steps added up, within what rounding may have done to them.
-      const double loss = e->blocks().expected_loss(), size = e->C() * (loss + e->blocks().expected_price());
-      const bool loss_fits = std::abs(running[0] - loss) <= 1e-6 * (1.0 + std::abs(loss));
-      const double price = e->blocks().expected_price();
-      const bool price_fits = stored_price.empty() || std::abs(stored_price[0] - price) <= 1e-6 * (1.0 + std::abs(price));
-      const bool dual_fits = e->weights().lagging() || std::abs(running[1] - e->dual()) <= 1e-2 * (std::abs(size) + std::abs(e->dual()) + 1e-9);
-      if (!loss_fits || !dual_fits || !price_fits) {
-        e->weights().set_fixed(old_fixed.empty() ? nullptr : old_fixed.data());
-        put(restored, old_sums, old_scores, old_beta);
-        e->set_own_weights(was_own);
-        require(loss_fits, "the checkpoint's sum of losses is not that of its multipliers");
-        require(price_fits, "the checkpoint's price of the multipliers is not that of its multipliers");
-        require(dual_fits, "the checkpoint's dual is not that of its multipliers");
-      }
-      e->set_running(running[0], running[1], stored_price.empty() ? price : stored_price[0]);
-      e->blocks().gaps() = gaps;
-      std::copy(own.begin(), own.end(), e->weights().data());
-      e->set_own_weights(!own.empty());
-      e->average().restore(lag, visits[0]);
+      restore_state(e, d, *formulated_.structure<T>(), windowed_);
     }, engine_);
   }
 
@@ -621,14 +468,6 @@ class EngineHandle final : public Owned {
     } else {
       return 0.0;  // not met: the engine is of the type of the weights
     }
-  }
-
-  template <class X>
-  static void take(const nb::dict& d, const char* key, std::vector<X>& out) {
-    require(d.contains(key), std::string("the checkpoint has no array \"") + key + "\"");
-    Array<X> array;
-    require(nb::try_cast(d[key], array, false), std::string("the checkpoint's array \"") + key + "\" has the wrong type");
-    out.assign(array.data(), array.data() + array.shape(0));
   }
 
   // With the r of (IV.14) that goes with ν; 1/scale is the paper's ρ₂.
@@ -661,8 +500,6 @@ class EngineHandle final : public Owned {
 }  // namespace
 
 void bind_engine(nb::module_& m) {
-  nb::class_<PythonProblemHandle, Problem>(m, "PythonProblem").def(nb::init<nb::object>(), "problem"_a);
-
   bind_link(m);
 
   nb::class_<PassOptions>(m, "PassOptions")
@@ -720,7 +557,7 @@ void bind_engine(nb::module_& m) {
   OwnedClass<EngineHandle>(m, "Engine")
       .init<Problem&, double, bool, bool, const Link&, double, const std::string&, const std::string&>("problem"_a, "C"_a, "single"_a = true,
            "factored"_a = true, "link"_a = Link{}, "nu"_a = 0.0, "slack"_a = "linear", "rescale"_a = "margin", nb::keep_alive<1, 2>())
-      .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
+      .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none(), "batch"_a = 0, "threads"_a = 1)
       .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .def("newton_pass", &EngineHandle::newton_pass, "options"_a, "seconds"_a = nb::none())
       .def("coordinate_pass", &EngineHandle::coordinate_pass, "order"_a, "options"_a, "seconds"_a = nb::none())

@@ -69,6 +69,18 @@ class ImputerHandle final : public Owned {
     return nb::make_tuple(to_numpy(std::move(starts)), to_numpy(std::move(all)));
   }
 
+  // Undo codes(): go on from what another imputer had.
+  void set_codes(Array<std::int64_t> starts, Array<std::uint32_t> codes) {
+    const std::size_t n = problem_.n_examples();
+    require(starts.shape(0) == n + 1 && starts.data()[0] == 0 && starts.data()[n] == std::int64_t(codes.shape(0)),
+            "the codes of what was imputed are not those of " + std::to_string(n) + " examples");
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int64_t begin = starts.data()[i], end = starts.data()[i + 1];
+      require(begin <= end && end <= std::int64_t(codes.shape(0)), "the codes of what was imputed do not follow each other");
+      imputer_.set_code(i, CodeView(codes.data() + begin, std::size_t(end - begin)));
+    }
+  }
+
  private:
   static const Structure<double>& checked(Problem& problem) {
     require(problem.exact_oracle(), "what a user's Python structure leaves open is imputed by its own argmax");
@@ -90,7 +102,8 @@ void bind_impute(nb::module_& m) {
       .def("impute", &ImputerHandle::impute<float>, "weights"_a.noconvert(), "threads"_a = 1)
       .def("impute", &ImputerHandle::impute<double>, "weights"_a.noconvert(), "threads"_a = 1)
       .def("linear_term", &ImputerHandle::linear_term, "C"_a, "single"_a)
-      .def("codes", &ImputerHandle::codes);
+      .def("codes", &ImputerHandle::codes)
+      .def("set_codes", &ImputerHandle::set_codes, "starts"_a, "codes"_a);
 }
 
 }  // namespace mm

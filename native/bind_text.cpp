@@ -93,7 +93,7 @@ Columns* from_rows(nb::handle X, std::size_t n_columns) {
       }
     }
     table.end_sequence();
-    if (i % 1024 == 0) py::breathe();
+    if ((i + 1) % 1024 == 0) py::breathe();
   }
   table.finish();
   return columns.release();
@@ -232,7 +232,7 @@ struct PyLearner {
 nb::tuple known(const PyTemplate& t, const Columns& columns, const Which& which, const FeatureIndex& index, int threads) {
   AllRows rows;
   {
-    nb::gil_scoped_release release;
+    ReleaseIfLong release(columns.table.n_tokens() * ReleaseIfLong::kExpansion);
     rows = expand_known(Expansion(*t.program, columns.table, which), index, threads);
   }
   return numpy_rows(std::move(rows));
@@ -242,7 +242,7 @@ nb::tuple hashed(const PyTemplate& t, const Columns& columns, const Which& which
   require(bits >= 1 && bits <= 31, "hash bits are " + std::to_string(bits) + "; expected 1 to 31");
   AllRows rows;
   {
-    nb::gil_scoped_release release;
+    ReleaseIfLong release(columns.table.n_tokens() * ReleaseIfLong::kExpansion);
     rows = expand_hashed(Expansion(*t.program, columns.table, which), bits, threads);
   }
   return numpy_rows(std::move(rows));

@@ -51,4 +51,22 @@ inline void require(bool condition, const char* message) {
   if (!condition) throw BadInput(message);
 }
 
+// Gives Python's global lock away while `work`, a number of simple operations, is done; but not for some microseconds:
+// another thread takes the lock at once, and getting it back takes longer than the work. Threads that tag single
+// sentences would then be slower together than one of them alone.
+class ReleaseIfLong {
+ public:
+  static constexpr std::size_t kLong = std::size_t{1} << 20;
+  static constexpr std::size_t kExpansion = std::size_t{1} << 13;  // the features of a token, from text
+
+  explicit ReleaseIfLong(std::size_t work) {
+    if (work >= kLong) release_.emplace();
+  }
+  // Of decoding: all pairs of labels for each token, and the weights of its features.
+  static std::size_t decoding(std::size_t tokens, std::size_t labels) { return tokens * labels * (labels + 32); }
+
+ private:
+  std::optional<nb::gil_scoped_release> release_;
+};
+
 }  // namespace mm

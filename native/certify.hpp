@@ -153,6 +153,7 @@ class Certifier {
       const std::size_t n = end - begin, shares = exact_.thread_safe() ? n_shares(threads_, n) : 1;
       value.assign(n, 0.0);
       doubts.assign(n, {});
+      const Expecting<double> expecting(exact_, begin, end, threads_);
       run_shares(shares, [&](std::size_t share) {
         auto ws = exact_.workspace();
         for (std::size_t k = n * share / shares; k < n * (share + 1) / shares; ++k) {

@@ -108,7 +108,8 @@ class ColumnTable {
     static constexpr char kHex[] = "0123456789abcdef";
     const auto byte = static_cast<unsigned char>(text[good]);
     throw BadInput(at_line(line) + "byte " + std::to_string(good - begin + 1) + " is 0x" + kHex[byte >> 4] +
-                   kHex[byte & 15] + ", which is not UTF-8 there; expected UTF-8 text");
+                   kHex[byte & 15] + ", which is not UTF-8 there; expected UTF-8 text, or the name of its "
+                   "encoding, such as latin-1 (--encoding; in Python, encoding=)");
   }
 
   void add_line(std::size_t begin, std::size_t end, std::size_t line, std::string_view comment) {

@@ -8,7 +8,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "row_builder.hpp"
+#include "row_pipe.hpp"
 
 namespace mm {
 
@@ -159,17 +159,33 @@ class TokenEncoder : RowBuilder {
   using RowBuilder::weighted;
   Buffer<std::int64_t> offsets;  // [sequences + 1]
 
-  void encode(nb::handle X) {
+  // With more than one thread names are looked up in another one (row_pipe.hpp).
+  void encode(nb::handle X, int threads) {
     nb::object held;
     if (!py::to_items(X, held)) py::type_error("X is " + py::a_type(X.ptr()) + "; " + kShape);
     const py::Items sequences(std::move(held));
     if (sequences.size() == 0) throw BadInput("X is empty; expected at least one sequence");
-    offsets.push(0);
-    for (Py_ssize_t i = 0; i < sequences.size(); ++i) {
-      sequence_ = std::size_t(i);
-      encode_sequence(nb::borrow(sequences[i]));
-      offsets.push(static_cast<std::int64_t>(rows()));
+    if (threads < 2 || sequences.size() < kWorthAThread) {
+      encode_all(sequences);
+      return;
     }
+    RowPipe pipe(*this);
+    pipe_ = &pipe;
+    try {
+      try {
+        encode_all(sequences);
+      } catch (const RowPipe::Overflow&) {
+        throw;
+      } catch (...) {
+        pipe.finish_before();  // an error in an earlier row comes first
+        throw;
+      }
+      pipe.finish();
+    } catch (const RowPipe::Overflow& found) {
+      find_row(found.row);
+      too_large(found.name);
+    }
+    pipe_ = nullptr;
   }
 
  private:
@@ -180,6 +196,44 @@ class TokenEncoder : RowBuilder {
       "; expected a dict of features or a list of feature strings";
   static constexpr std::size_t kWorkPerBreath = std::size_t{1} << 15;
   static constexpr int kDeepest = 64;
+  static constexpr Py_ssize_t kWorthAThread = 16;
+
+  void encode_all(const py::Items& sequences) {
+    offsets.push(0);
+    for (Py_ssize_t i = 0; i < sequences.size(); ++i) {
+      sequence_ = std::size_t(i);
+      encode_sequence(nb::borrow(sequences[i]));
+      offsets.push(static_cast<std::int64_t>(pipe_ != nullptr ? pipe_->rows() : rows()));
+    }
+  }
+
+  // Make `where` that of a row.
+  void find_row(std::size_t row) {
+    const std::int64_t* const first = offsets.data();
+    sequence_ = std::size_t(std::upper_bound(first, first + offsets.size(), std::int64_t(row)) - first) - 1;
+    token_ = row - std::size_t(first[sequence_]);
+  }
+  [[noreturn]] void too_large(std::string_view name) {
+    throw BadInput(where() + ", feature " + py::shown(name) +
+                   ": its values sum to more than 1e12 in size; expected a smaller sum");
+  }
+
+  // Features of a row, here or in the other thread. The text of `add` stays where it is until the row ends.
+  void add(std::string_view text) {
+    if (pipe_ != nullptr) {
+      pipe_->add(1.0, text);
+    } else {
+      RowBuilder::add(text);
+    }
+  }
+  template <class... Parts>
+  void add_joined(double weight, const Parts&... parts) {
+    if (pipe_ != nullptr) {
+      pipe_->add(weight, parts...);
+    } else {
+      RowBuilder::add_joined(weight, parts...);
+    }
+  }
 
   std::string where() const { return py::at(sequence_, token_); }
   auto prefix_where() const {
@@ -219,7 +273,11 @@ class TokenEncoder : RowBuilder {
   }
 
   void encode_token(const nb::object& token) {
-    begin_row();
+    if (pipe_ != nullptr) {
+      pipe_->begin_row();
+    } else {
+      begin_row();
+    }
     prefix_.clear();
     PyObject* x = token.ptr();
     if (PyDict_Check(x)) {
@@ -230,11 +288,15 @@ class TokenEncoder : RowBuilder {
       read_other(x);
     }
     // No Python code runs in here.
-    end_row([this](std::string_view name) {
-      throw BadInput(where() + ", feature " + py::shown(name) +
-                     ": its values sum to more than 1e12 in size; expected a smaller sum");
-    });
-    count_work(row_size() + 1);
+    std::size_t size = 0;
+    if (pipe_ != nullptr) {
+      size = pipe_->row_size();
+      pipe_->end_row();
+    } else {
+      end_row([this](std::string_view name) { too_large(name); });
+      size = row_size();
+    }
+    count_work(size + 1);
   }
 
   // No Python code runs in here, so that the texts can stay where they are until end_row().
@@ -405,6 +467,7 @@ class TokenEncoder : RowBuilder {
   }
 
   std::size_t sequence_ = 0, token_ = 0, work_ = 0;
+  RowPipe* pipe_ = nullptr;
   std::vector<PyObject*> borrowed_;
   std::string prefix_;  // "outer:inner:" within nested dicts
 };

@@ -31,12 +31,12 @@
 #include <optional>
 #include <tuple>
 
-#include "block_step.hpp"
 #include "example_loop.hpp"
 #include "interior_pass.hpp"
 #include "newton_step.hpp"
 #include "plane_windows.hpp"
 #include "row_ascent.hpp"
+#include "visits.hpp"
 
 namespace mm {
 
@@ -47,7 +47,9 @@ class Engine {
 
   Engine(const Structure<T>& structure, double C, bool factored, Link link = {}, Slack slack = Slack::kLinear)
       : loop(structure), structure_(structure), blocks_(structure, C, slack, factored),
-        weights_(structure.n_weights(), std::move(link), structure.row_size(), structure.maps_weights()), step_(structure, weights_), newton_(structure) {
+        weights_(structure.n_weights(), std::move(link), structure.row_size(), structure.maps_weights()), visits_(structure, weights_, loop.first, average_, own_),
+        newton_(structure) {
+    own_.leave = [this] { leave_own(); };
     if (!weights_.link().uniform()) recount();  // Ω*(0) is not 0 where the link has offsets or bounds
   }
 
@@ -68,49 +70,27 @@ class Engine {
     windows_.emplace(structure_, blocks_, std::move(ends), limit, descriptor);
     blocks_.set_windows(&*windows_);
     loop.windows = &*windows_;
+    visits_.windows = &*windows_;
   }
   PlaneWindows<T>* windows() { return windows_ ? &*windows_ : nullptr; }
   const PlaneWindows<T>* windows() const { return windows_ ? &*windows_ : nullptr; }
 
   // Passes over a share: what they return are sums over its examples.
-  PassResult exact_pass(std::span<const std::uint32_t> order, const PassOptions& options) { return exact_pass(blocks_, order, options); }
+  PassResult exact_pass(std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) {
+    return exact_pass(blocks_, order, options, threads);
+  }
   PassResult collect_pass(int threads) { return collect_pass(blocks_, threads); }
   PassResult cached_pass(std::span<const std::uint32_t> order, const PassOptions& options) { return cached_pass(blocks_, order, options); }
 
-  PassResult exact_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options) {
+  PassResult exact_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) {
     PassResult result;
     const Counted counted(dual_, result);
     if (options.epsilon < 0.0) leave_own();
     structure_.weights_changed(*loop.first.ws);
-    Replay replay(options, blocks.n_examples());
     if (options.replay > 0) require_all("a replay");
-    for (std::size_t at = 0; at < order.size(); ++at) {
-      if (loop.stop(result)) break;
-      if (at + 16 < order.size()) structure_.prefetch_ends(order[at + 16]);
-      if (at + 8 < order.size()) {
-        prefetch(&blocks[order[at + 8]]);
-        structure_.prefetch_example(order[at + 8]);
-      }
-      if (at + 2 < order.size()) {
-        structure_.prefetch_oracle(order[at + 2], weights_.data());
-        for (const Part<T>& part : blocks[order[at + 1]]) prefetch_part(part);
-        const Parts<T>& later = blocks[order[at + 2]];
-        prefetch_range(later.data(), later.size() * sizeof(Part<T>));
-      }
-      const std::size_t i = order[at];
-      if (windows_) [[unlikely]] windows_->visit(i);
-      for (int round = 0; round < options.rounds; ++round) {
-        catch_up(i);
-        const bool moved = exact_visit(blocks, i, round == 0, options, result);
-        if (options.average) average_.count();
-        if (options.beta_steps) weights_.tick();
-        if (!moved) break;
-      }
-      Blocks<T>::drop_idle(blocks[i]);
-      ++result.looked;
-      if (options.replay > 0) visit_again(blocks, i, options, replay, result);
-      if (options.open + result.gap > options.tolerance + options.share * (dual_ + result.gain + options.open + result.gap)) break;
-    }
+    std::optional<OracleAhead<T>> ahead;
+    if (threads > 1 && asks_ahead(options)) ahead.emplace(structure_, loop, threads);
+    visits_.exact_visits(blocks, order, options, dual_, result, [&](PassResult& r) { return loop.stop(r); }, ahead ? &*ahead : nullptr);
     if (weights_.lagging()) weights_.refresh_all();
     if (options.coordinate && !result.interrupted) result.gap = approximate_gap(result.hinge, dual_ + result.gain);
     return result;
@@ -138,7 +118,7 @@ class Engine {
           ++share.oracle_calls;
           share.work += structure_.oracle_work(i) + lane.ws->more_work;
           blocks.slacks()[i] = blocks.slack() == Slack::kHard ? 1.0 : found.upper();
-          if (!found.truth && structure_.example_weight(i) > 0.0) add_found(blocks, lane, i, share);
+          if (!found.truth && structure_.example_weight(i) > 0.0) add_found(structure_, blocks, lane, i, share);
           if (blocks.slack() == Slack::kHard && found.F > 0.0) blocks.slacks()[i] = worst_slack(structure_, *lane.ws, i, weights_.data(), blocks.slack());
           if (!structure_.exact_oracle()) blocks.slacks()[i] = std::max(blocks.slacks()[i], blocks.known(structure_, *lane.ws, i, weights_.data(), blocks.slack()).slack);
           Blocks<T>::drop_idle(blocks[i]);
@@ -147,7 +127,7 @@ class Engine {
       result.gap = std::nan("");
     } else if (blocks.slack() == Slack::kHard) {
       result.gap = blocks.hard_primal(weights_.penalty()) - dual_;
-    } else if (own_weights_) {
+    } else if (own_.kept) {
       // w is not quite link(u): the primal is that of w, the dual that of the multipliers.
       result.gap = weights_.penalty() - weights_.fixed_gain() + C() * blocks.risk() - dual_;
     } else if (weights_.linear()) {
@@ -167,8 +147,9 @@ class Engine {
     const Counted counted(dual_, result);
     leave_own();
     structure_.weights_changed(*loop.first.ws);
+    const auto stop = [&](PassResult& r) { return loop.stop(r); };
     if (!windows_) {
-      cached_visits(blocks, order, 0, blocks.n_examples(), options, result);
+      visits_.cached_visits(blocks, order, 0, blocks.n_examples(), options, result, stop);
     } else {
       // Runs of the order that are in one window.
       for (std::size_t at = 0, end = 0; at < order.size() && !result.interrupted; at = end) {
@@ -176,40 +157,12 @@ class Engine {
         for (end = at; end < order.size() && order[end] >= first && order[end] < last;) ++end;
         if (windows_->sums(k).planes == 0) continue;
         windows_->enter(k);
-        cached_visits(blocks, order.subspan(at, end - at), first, last, options, result);
+        visits_.cached_visits(blocks, order.subspan(at, end - at), first, last, options, result, stop);
       }
     }
     if (weights_.lagging()) weights_.refresh_all();
     return result;
   }
-
- private:
-  void cached_visits(Blocks<T>& blocks, std::span<const std::uint32_t> order, std::size_t first, std::size_t last,
-                     const PassOptions& options, PassResult& result) {
-    fill_queue(blocks, order, first, last, options);
-    for (std::size_t at = 0; at < queue_.size(); ++at) {
-      if (loop.stop(result)) break;
-      // A visit is short and reads memory at random, so what later visits need is fetched in
-      // stages, each of which reads what the stage before it fetched.
-      ahead(at + 16, [&](std::size_t i, const Part<T>& part) {
-        prefetch_range(&part, sizeof part);
-        structure_.prefetch_ends(i);
-      });
-      ahead(at + 8, [&](std::size_t i, const Part<T>& part) {
-        prefetch_part(part);
-        structure_.prefetch_example(i);
-      });
-      ahead(at + 2, [&](std::size_t i, const Part<T>& part) {
-        structure_.prefetch_part(i, part.index, weights_.data());
-      });
-      catch_up(queue_[at].first);
-      cached_visit(blocks, queue_[at].first, *queue_[at].second, options, result);
-      if (options.average) average_.count();
-      if (options.beta_steps) weights_.tick();
-    }
-  }
-
- public:
 
   // ---- all kept planes at once, by an interior point (interior_point.hpp) ----
 
@@ -230,7 +183,7 @@ class Engine {
       return result.interrupted;
     };
     InteriorPass<T> pass(structure_, blocks_, weights_);
-    const InteriorResult found = pass.solve(options, halt, own_weights_);
+    const InteriorResult found = pass.solve(options, halt, own_.kept);
     result.work = found.work;
     result.smo_steps = found.iterations;
     result.cached_gap = found.start.gap();
@@ -250,7 +203,7 @@ class Engine {
       result.cached_gap = std::max(found.value.gap(), 0.0);
       pass.note(found.F);
       pass.show(found.w, weights_);
-      own_weights_ = true;
+      own_.kept = true;
       return result;
     }
     // A dual that is higher is no use with a w that is further off: the oracle would look at that.
@@ -273,11 +226,11 @@ class Engine {
     result.cached_gap = std::max(found.value.gap(), 0.0);
     pass.note(found.F);
     dual_ = now;
-    own_weights_ = sizeof(T) == 8 && found.own_w;
-    if (own_weights_) pass.show(found.w, weights_);
+    own_.kept = sizeof(T) == 8 && found.own_w;
+    if (own_.kept) pass.show(found.w, weights_);
     if (prune) {
       for (auto& [i, part] : pass.parts()) {
-        step_.prune(loop.first, i, *part, blocks_.factored(), [part = part](std::size_t k) { return part->set.alpha()[k] > 0.0; });
+        visits_.step().prune(loop.first, i, *part, blocks_.factored(), [part = part](std::size_t k) { return part->set.alpha()[k] > 0.0; });
       }
       for (Parts<T>& parts : blocks_.parts()) Blocks<T>::drop_idle(parts);
     }
@@ -287,8 +240,8 @@ class Engine {
   // Is w not link(u), but an iterate of the interior point with a lower primal (interior_point.hpp,
   // "Rounding")? The oracle looks at it, and a certificate has the better of the two. Steps on blocks are
   // those of link(u), which is made anew from the multipliers before the first of them.
-  bool own_weights() const { return own_weights_; }
-  void set_own_weights(bool own) { own_weights_ = own; }
+  bool own_weights() const { return own_.kept; }
+  void set_own_weights(bool own) { own_.kept = own; }
 
   // Newton's method on the multipliers that are above zero (newton_step.hpp); nothing where β lags behind
   // or a kernel maps the weights.
@@ -340,7 +293,7 @@ class Engine {
   }
 
   // The dual of the multipliers. (Weights of the interior point's own are not quite link(u).)
-  double dual() const { return own_weights_ ? dual_ : counted(); }
+  double dual() const { return own_.kept ? dual_ : counted(); }
 
   // What the steps added up to, for checkpoints; recount() does it from scratch.
   std::array<double, 3> running() const { return {blocks_.loss(), dual_, blocks_.price()}; }
@@ -361,7 +314,7 @@ class Engine {
 
   // Warm start under another regulariser: the multipliers stay.
   void relink(Link link) {
-    own_weights_ = false;
+    own_.kept = false;
     weights_.set_link(std::move(link));
     // What a part learned of the dual's curvature was learned under the old link.
     for_windows(blocks_.windows(), blocks_.n_examples(), [&](std::size_t begin, std::size_t end) {
@@ -383,7 +336,7 @@ class Engine {
   // The u that all shares have made, and the C that steps are to be made with (shares.hpp): w follows, the
   // multipliers here stay.
   void settle(const T* sums, double C) {
-    own_weights_ = false;
+    own_.kept = false;
     blocks_.set_C(C);
     std::copy(sums, sums + weights_.size(), weights_.sums());
     weights_.relink();
@@ -393,7 +346,7 @@ class Engine {
 
   // Another fixed linear term u₀ (nullptr: none): planes and multipliers stay.
   void set_fixed(const T* fixed) {
-    own_weights_ = false;
+    own_.kept = false;
     weights_.set_fixed(fixed);
     recount();
   }
@@ -449,7 +402,7 @@ class Engine {
 
   // u and w of the multipliers, from scratch.
   void rebuild() {
-    own_weights_ = false;
+    own_.kept = false;
     blocks_.rebuild(structure_, weights_);
     weights_.relink();
     weights_.take_change();
@@ -463,19 +416,23 @@ class Engine {
   }
 
  private:
-  using Workspace = typename Structure<T>::Workspace;
-  using Fresh = typename Structure<T>::Fresh;
-
   void require_all(const char* what) const {
     if (windows_) throw BadInput(std::string(what) + " needs all planes in memory, and they are kept in windows");
   }
 
   void leave_own() {
-    if (!own_weights_) [[likely]] return;
-    own_weights_ = false;
+    if (!own_.kept) [[likely]] return;
+    own_.kept = false;
     blocks_.rebuild(structure_, weights_);
     weights_.relink();
     weights_.take_change();
+  }
+
+  // May the oracle be asked for many examples before the steps on them?
+  bool asks_ahead(const PassOptions& options) const {
+    if (!structure_.thread_safe() || windows_ || own_.kept || weights_.lagging()) return false;
+    if (options.rounds > 1 || options.epsilon >= 0.0 || options.replay > 0 || options.tolerance != kInfinity) return false;
+    return OracleAhead<T>::pays(structure_);
   }
 
   // UB' - LB of the dual-coordinate paper's (36) and (34), from hinges that were met while w moved.
@@ -493,214 +450,16 @@ class Engine {
     const PassResult& result;
   };
 
-  // Bring the weights that an example reads up to date with the β of the steps made so far. β moves
-  // in all coordinates after every visit, but while u_j rests s steps have a closed form
-  // (slow_beta.hpp): only the rows that are read now need them.
-  void catch_up(std::size_t i) {
-    if (!weights_.lagging()) return;
-    structure_.rows_read(i, rows_);
-    bool moved = false;
-    for (const std::size_t row : rows_) moved = weights_.refresh(row) || moved;
-    if (moved) structure_.weights_changed(*loop.first.ws);
-  }
-
-  // The parts that a cached pass visits, in its order. Where most examples have none (they are right with a
-  // margin), going through them in the order of memory first and noting which have some takes far less time
-  // than following a random order through all of them.
-  // The order is of examples from `first` to `last` - 1.
-  void fill_queue(Blocks<T>& blocks, std::span<const std::uint32_t> order, std::size_t first, std::size_t last, const PassOptions& options) {
-    constexpr std::size_t kAhead = Blocks<T>::kAhead;
-    const auto wanted = [&](const Part<T>& part) { return part.set.size() > 1 && part.violation >= options.min_violation; };
-    wanted_.assign(last - first, 0);
-    for (std::size_t i = first; i < last; ++i) {
-      if (i + kAhead < last && !blocks[i + kAhead].empty()) prefetch_range(blocks[i + kAhead].data(), sizeof(Part<T>));
-      if (structure_.example_weight(i) == 0.0) continue;  // it may have planes of a time when it had a weight
-      for (const Part<T>& part : blocks[i]) wanted_[i - first] |= wanted(part);
-    }
-    queue_.clear();
-    order_.clear();
-    for (const std::uint32_t i : order) {
-      if (wanted_[i - first]) order_.push_back(i);
-    }
-    for (std::size_t at = 0; at < order_.size(); ++at) {
-      if (at + 2 * kAhead < order_.size()) prefetch(&blocks[order_[at + 2 * kAhead]]);
-      if (at + kAhead < order_.size()) {
-        const Parts<T>& next = blocks[order_[at + kAhead]];
-        prefetch_range(next.data(), next.size() * sizeof(Part<T>));
-      }
-      for (Part<T>& part : blocks[order_[at]]) {
-        if (wanted(part)) queue_.push_back({order_[at], &part});
-      }
-    }
-  }
-
-  template <class F>
-  void ahead(std::size_t at, F&& f) {
-    if (at < queue_.size()) f(queue_[at].first, *queue_[at].second);
-  }
-
-  static void prefetch_part(const Part<T>& part) {
-    prefetch_range(part.set.alpha(), part.set.bytes());
-    prefetch_range(part.index.data(), part.index.size() * sizeof(Code));
-  }
-
-  // Oracle, new planes, a step on each part; true if w moved. The gap and ψ are those of the first
-  // round; with several parts, those behind the first see the w that the ones before it moved.
-  bool exact_visit(Blocks<T>& blocks, std::size_t i, bool first, const PassOptions& options, PassResult& result) {
-    if (structure_.example_weight(i) == 0.0) return false;
-    const Found found = structure_.oracle(*loop.first.ws, i, weights_.data());
-    ++result.oracle_calls;
-    result.work += structure_.oracle_work(i) + loop.first.ws->more_work;
-    if (found.truth && blocks[i].empty()) return false;
-    const std::int64_t known = result.added;
-    if (options.epsilon >= 0.0 && !violates(blocks, i, found, options)) {
-      if (first) note_gap(blocks, i, found, result);
-      return false;
-    }
-    if (!found.truth) add_found(blocks, loop.first, i, result);
-    if (!first && result.added == known) return false;
-    bool fresh = true;  // the workspace still holds the scores under the present w
-    if (own_weights_) [[unlikely]] {  // a pass that began with looking comes to its first step
-      leave_own();
-      structure_.weights_changed(*loop.first.ws);
-      fresh = false;
-    }
-    bool moved = false;
-    double top = 0.0, mean = 0.0, low = 0.0, M = 0.0;
-    for (Part<T>& part : blocks[i]) {
-      if (blocks.unconstrained()) part.set.alpha()[0] = kInfinity, M += Blocks<T>::mass(part);
-      margins(loop.first, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
-      if (step_.ascend(blocks, average_, loop.first, i, part, options, result)) fresh = false, moved = true;
-      top += loop.first.top;
-      mean += loop.first.mean;
-      low += loop.first.low;
-    }
-    if (first) {
-      // An oracle may be worse than what is kept (rounding, or a user's approximation).
-      blocks.gaps()[i] = blocks.block_gap(i, std::max(found.F, top), mean, M);
-      result.gap += blocks.gaps()[i];
-      result.hinge += structure_.example_weight(i) * std::max({0.0, found.upper(), top});
-      result.psi_max = std::max(result.psi_max, structure_.example_weight(i) * (std::max(found.F, top) - low));
-    }
-    return moved;
-  }
-
-  // Steps on some kept blocks, drawn at random from those of the examples that were looked at, so that w does not
-  // follow the newest example only (the "reprocess" of LASVM; Bordes et al., JMLR 2005). What they gain is a part of
-  // the gaps that were counted when these examples were looked at.
-  struct Replay {
-    Replay(const PassOptions& options, std::size_t n) : random(options.seed), seen(std::min(options.seen, n)) {}
-    RandomBits random;
-    std::size_t seen;  // examples below this one may have been looked at
-    std::vector<std::size_t> drawn;
-  };
-  void visit_again(Blocks<T>& blocks, std::size_t i, const PassOptions& options, Replay& replay, PassResult& result) {
-    replay.seen = std::max(replay.seen, i + 1);
-    replay.drawn.clear();
-    for (int k = 0; k < options.replay; ++k) {
-      const std::size_t j = replay.random.below(replay.seen);
-      if (blocks[j].empty() || structure_.example_weight(j) == 0.0) continue;
-      prefetch_range(blocks[j].data(), blocks[j].size() * sizeof(Part<T>));
-      structure_.prefetch_ends(j);
-      replay.drawn.push_back(j);
-    }
-    PassOptions cached = options;
-    cached.recombine = true;
-    const double before = result.gain;
-    for (std::size_t k = 0; k < replay.drawn.size(); ++k) {
-      if (k + 1 < replay.drawn.size()) {
-        for (const Part<T>& part : blocks[replay.drawn[k + 1]]) prefetch_part(part);
-      }
-      const std::size_t j = replay.drawn[k];
-      catch_up(j);
-      for (Part<T>& part : blocks[j]) {
-        if (part.set.size() > 1) cached_visit(blocks, j, part, cached, result);
-      }
-    }
-    result.gap -= std::min(result.gain - before, std::max(options.open + result.gap, 0.0));
-  }
-
-  // Does the output found violate its constraint by more than ε beyond the slack of the kept ones?
-  bool violates(const Blocks<T>& blocks, std::size_t i, const Found& found, const PassOptions& options) {
-    double xi = 0.0;
-    for (const Part<T>& part : blocks[i]) {
-      margins(loop.first, i, part, Fresh::kNo);
-      for (const double f : loop.first.F) xi = std::max(xi, f);
-    }
-    return !found.truth && found.F > xi + options.epsilon;
-  }
-
-  // The gap of a block that is left alone.
-  void note_gap(Blocks<T>& blocks, std::size_t i, const Found& found, PassResult& result) {
-    double top = std::max(found.F, 0.0), mean = 0.0, M = 0.0;
-    for (const Part<T>& part : blocks[i]) {
-      margins(loop.first, i, part, Fresh::kNo);
-      for (std::size_t k = 1; k < part.set.size(); ++k) {
-        mean += part.set.alpha()[k] * loop.first.F[k];
-        top = std::max(top, loop.first.F[k]);
-      }
-      M += Blocks<T>::mass(part);
-    }
-    blocks.gaps()[i] = blocks.block_gap(i, top, mean, M);
-    result.gap += blocks.gaps()[i];
-  }
-
-  // Give the output in the workspace its place among the parts.
-  void add_found(Blocks<T>& blocks, Lane<T>& lane, std::size_t i, PassResult& result) {
-    lane.code.assign(lane.ws->code.begin(), lane.ws->code.end());
-    const std::size_t added =
-        lane.router.add(structure_, *lane.ws, i, lane.code, blocks.factored(), blocks[i], result.merges);
-    result.added += std::int64_t(added);
-    for (const Part<T>& part : blocks[i]) {
-      if (added > 0) result.work += structure_.gram_work(lane.code, part.set.all_codes());
-    }
-  }
-
-  void cached_visit(Blocks<T>& blocks, std::size_t i, Part<T>& part, const PassOptions& options, PassResult& result) {
-    if (!options.recombine || part.set.all_codes().size() > kRecombineWords) {
-      margins(loop.first, i, part, Fresh::kNo);
-    } else {
-      const Found found = structure_.recombine(*loop.first.ws, i, weights_.data(), part.index);
-      margins(loop.first, i, part, Fresh::kRecombine);
-      if (!found.truth) {
-        double cached = 0.0;
-        for (const double f : loop.first.F) cached = std::max(cached, f);
-        if (found.F > cached + kSame * std::abs(cached) && part.set.find(loop.first.ws->code) == part.set.size()) {
-          add_plane(structure_, *loop.first.ws, i, part, CodeView(loop.first.ws->code), loop.first.views, loop.first.row);
-          loop.first.F.push_back(found.F);
-          ++result.added;
-          result.work += structure_.gram_work(loop.first.ws->code, part.set.all_codes());
-        }
-      }
-    }
-    step_.ascend(blocks, average_, loop.first, i, part, options, result);
-  }
-
-  void margins(Lane<T>& lane, std::size_t i, const Part<T>& part, Fresh fresh) {
-    part.set.views(lane.views);
-    lane.F.resize(part.set.size());
-    structure_.margins(*lane.ws, i, weights_.data(), part.index, lane.views,
-                       {part.set.loss(), part.set.size()}, fresh, lane.F.data());
-  }
-
-  // Recombining pays where planes are short; long ones cost more in Gram entries than they bring.
-  static constexpr std::size_t kRecombineWords = 128;
-  static constexpr double kSame = 1e-9;  // relative difference below which two margins are equal
-
   const Structure<T>& structure_;
   Blocks<T> blocks_;
   std::optional<PlaneWindows<T>> windows_;
   Weights<T> weights_;
-  BlockStep<T> step_;
-  NewtonStep<T> newton_;
   VisitAverage<T> average_;
+  OwnWeights own_;
+  Visits<T> visits_;
+  NewtonStep<T> newton_;
   double dual_ = 0.0;  // D, kept up to date step by step
-  std::vector<std::pair<std::size_t, Part<T>*>> queue_;
-  std::vector<std::uint8_t> wanted_;
-  std::vector<std::uint32_t> order_;  // what a cached pass leaves of the order that it was given
-  std::vector<std::size_t> rows_;
   std::optional<RowAscent<T>> rows_ascent_;
-  bool own_weights_ = false;
   std::chrono::steady_clock::time_point asked_{};  // when an interior pass last asked whether to stop
 };
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "oracle_pool.hpp"
 #include "parallel.hpp"
 #include "structure.hpp"
 #include "windows.hpp"
@@ -28,6 +29,12 @@ class ExampleLoop {
   // Of the examples, where not all are in memory: the loop goes from window to window.
   Windows* windows = nullptr;
 
+  // The lane of a member of a crew; enlist() makes them.
+  void enlist(std::size_t members) {
+    while (others_.size() + 1 < members) others_.push_back(std::make_unique<Lane>(structure_));
+  }
+  Lane& lane(std::size_t member) { return member == 0 ? first : *others_[member - 1]; }
+
   // f(lane, i, end of the share, total) for all examples, in contiguous shares (of each window) so that
   // the result does not depend on timing.
   template <class Total, class F>
@@ -44,14 +51,15 @@ class ExampleLoop {
   Total run(int threads, std::size_t first, std::size_t last, F& f) {
     const std::size_t n = last - first;
     const std::size_t shares = structure_.thread_safe() ? n_shares(threads, n) : 1;
-    while (others_.size() + 1 < shares) others_.push_back(std::make_unique<Lane>(structure_));
+    enlist(shares);
     std::vector<Total> totals(shares);
     std::atomic<bool> halt{false};
+    const Expecting<T> expecting(structure_, first, last, threads);
     // Only the thread that Python called may ask. It also asks while it waits for the others, whose examples
     // may be the long ones, and in shares that it took over because there was no thread for them.
     const std::thread::id caller = std::this_thread::get_id();
     const auto work = [&](std::size_t share) {
-      Lane& lane = share == 0 ? this->first : *others_[share - 1];
+      Lane& lane = this->lane(share);
       structure_.weights_changed(*lane.ws);
       const std::size_t end = first + n * (share + 1) / shares;
       for (std::size_t i = first + n * share / shares; i < end; ++i) {
@@ -81,7 +89,7 @@ class ExampleLoop {
     return total.interrupted;
   }
 
- private:
+  // The same, without an answer that is given again later.
   bool asked_to_stop() {
     const auto now = std::chrono::steady_clock::now();
     if (!poll || now - last_poll_ < std::chrono::milliseconds(50)) return false;
@@ -89,6 +97,7 @@ class ExampleLoop {
     return poll();
   }
 
+ private:
   const Structure<T>& structure_;
   std::vector<std::unique_ptr<Lane>> others_;
   std::uint32_t polled_ = 0;

@@ -3,6 +3,7 @@
 
 #include "bindings.hpp"
 #include "formulation.hpp"
+#include "oracle_pool.hpp"
 #include "problem.hpp"
 
 namespace mm {
@@ -23,7 +24,7 @@ inline Rescale rescale_of(const std::string& name) {
 class Formulated {
  public:
   Formulated(Problem& problem, const std::string& slack, const std::string& rescale)
-      : problem_(problem), slack_(slack_of(slack)), rescale_(rescale_of(rescale)) {
+      : problem_(problem), slack_(slack_of(slack)), rescale_(rescale_of(rescale)), names_(slack, rescale) {
     require(slack_ != Slack::kHard || rescale_ != Rescale::kSlack,
             "a hard margin has no slacks to rescale; rescale=\"margin\" or \"none\" goes with it");
   }
@@ -38,21 +39,34 @@ class Formulated {
     if (base == nullptr) return base;
     require(!base->signed_losses() || (plain() && slack_ == Slack::kLinear),
             "some losses are negative; that goes with linear slacks and margin rescaling only");
-    if (plain()) return base;
+    const Structure<T>* own = plain() ? base : wrapped(*base);
+    if constexpr (sizeof(T) == 8) {
+      if (OraclePool* pool = problem_.oracle_pool()) {
+        if (pooled_ == nullptr) pooled_ = std::make_unique<PooledOracle>(*own, *pool, names_.first, names_.second);
+        return pooled_.get();
+      }
+    }
+    return own;
+  }
+
+ private:
+  template <class T>
+  const Structure<T>* wrapped(const Structure<T>& base) {
     auto& slot = std::get<std::unique_ptr<Formulation<T>>>(wrapped_);
     if (slot == nullptr) {
-      require(rescale_ != Rescale::kNone || base->offers_grades(true),
+      require(rescale_ != Rescale::kNone || base.offers_grades(true),
               "rescale=\"none\" needs the best output other than the truth, which this structure does not offer; "
               "give it a loss that is 1 for every wrong output, and take rescale=\"margin\"");
-      slot = std::make_unique<Formulation<T>>(*base, rescale_, slack_ == Slack::kQuadratic);
+      slot = std::make_unique<Formulation<T>>(base, rescale_, slack_ == Slack::kQuadratic);
     }
     return slot.get();
   }
 
- private:
   Problem& problem_;
   Slack slack_;
   Rescale rescale_;
+  std::pair<std::string, std::string> names_;
+  std::unique_ptr<PooledOracle> pooled_;
   std::tuple<std::unique_ptr<Formulation<float>>, std::unique_ptr<Formulation<double>>> wrapped_;
 };
 

@@ -79,6 +79,15 @@ class Imputer {
 
   const std::vector<std::vector<Code>>& codes() const { return codes_; }
 
+  // Take an output of example i for the one that was imputed last; empty: the reference.
+  void set_code(std::size_t i, CodeView code) {
+    if (!code.empty()) {
+      require(structure_.valid(i, code), "example " + std::to_string(i) + ": what was imputed is no output of it");
+      require(structure_.loss(i, code) <= kNoLoss, "example " + std::to_string(i) + ": what was imputed has a loss");
+    }
+    codes_[i].assign(code.begin(), code.end());
+  }
+
  private:
   const Structure<double>& structure_;
   std::vector<std::vector<Code>> codes_;  // of what was imputed, as planes; empty: the reference

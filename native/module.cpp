@@ -22,6 +22,7 @@ void bind_impute(nanobind::module_& m);
 void bind_planes(nanobind::module_& m);
 void bind_kernel(nanobind::module_& m);
 void bind_primal(nanobind::module_& m);
+void bind_python(nanobind::module_& m);
 void bind_rows(nanobind::module_& m);
 void bind_structures(nanobind::module_& m);
 void bind_taxonomy(nanobind::module_& m);
@@ -58,6 +59,7 @@ NB_MODULE(_native, m) {
   mm::bind_planes(m);
   mm::bind_kernel(m);
   mm::bind_primal(m);
+  mm::bind_python(m);
   mm::bind_rows(m);
   mm::bind_structures(m);
   mm::bind_taxonomy(m);

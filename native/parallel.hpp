@@ -1,9 +1,11 @@
 // Split work into contiguous shares, one per thread, so that results do not depend on timing.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -72,5 +74,73 @@ template <class Work>
 void run_shares(std::size_t shares, Work&& work) {
   run_shares(shares, work, [] {});
 }
+
+// Threads for many short tasks, one after the other, with little between them: the threads stay, and wait for the next
+// task without going to sleep.
+class Crew {
+ public:
+  // So many members, the calling thread among them; fewer where no more threads can be had.
+  explicit Crew(std::size_t members) {
+    threads_.reserve(members);
+    try {
+      for (std::size_t k = 1; k < members; ++k) threads_.emplace_back([this, k] { serve(k); });
+    } catch (const std::system_error&) {
+    }
+  }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  ~Crew() {
+    task_ = nullptr;
+    round_.fetch_add(1, std::memory_order_release);
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  std::size_t members() const { return threads_.size() + 1; }
+
+  // task(member) by all members at once. The first failure is rethrown when all have come to their end.
+  template <class Task>
+  void run(Task&& task) {
+    failures_.assign(members(), nullptr);
+    const std::function<void(std::size_t)> call = [&](std::size_t k) {
+      try {
+        task(k);
+      } catch (...) {
+        failures_[k] = std::current_exception();
+      }
+    };
+    task_ = &call;
+    busy_.store(threads_.size(), std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);  // what was written before is seen by those who see this
+    call(0);
+    wait([&] { return busy_.load(std::memory_order_acquire) == 0; });
+    for (const std::exception_ptr& failure : failures_) {
+      if (failure) std::rethrow_exception(failure);
+    }
+  }
+
+ private:
+  void serve(std::size_t k) {
+    for (std::uint64_t seen = 0;; ++seen) {
+      wait([&] { return round_.load(std::memory_order_acquire) > seen; });
+      if (task_ == nullptr) return;
+      (*task_)(k);
+      busy_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  template <class Ready>
+  static void wait(Ready&& ready) {
+    for (int spun = 0; !ready(); ++spun) {
+      if (spun > kSpins) std::this_thread::yield();  // there may be fewer cores than threads
+    }
+  }
+  static constexpr int kSpins = 10000;
+
+  std::vector<std::thread> threads_;
+  std::vector<std::exception_ptr> failures_;
+  const std::function<void(std::size_t)>* task_ = nullptr;
+  alignas(128) std::atomic<std::uint64_t> round_{0};  // tasks begun
+  alignas(128) std::atomic<std::size_t> busy_{0};     // threads that have not ended theirs
+};
 
 }  // namespace mm

@@ -7,6 +7,8 @@
 
 namespace mm {
 
+class OraclePool;
+
 class Problem {
  public:
   virtual ~Problem() = default;
@@ -22,6 +24,9 @@ class Problem {
   virtual bool exact_oracle() const { return true; }
   virtual bool has_kernel() const { return false; }
   virtual bool offers_single() const { return true; }
+
+  // Other processes that answer for the oracle (oracle_pool.hpp), where there may be some.
+  virtual OraclePool* oracle_pool() { return nullptr; }
 
   // Does an engine keep windows of the examples? It gives back what the structure keeps for them, and so
   // has the problem to itself.

@@ -44,6 +44,12 @@ class RowBuilder {
     set_weight(weight);
   }
 
+  // The same, with the Vocabulary::fragment() of the text.
+  void add(std::string_view text, double weight, std::uint32_t fragment) {
+    features_.push_back({text.data(), kHashed, text.size(), fragment});
+    set_weight(weight);
+  }
+
   // A feature whose text is put together here.
   template <class... Parts>
   void add_joined(double weight, const Parts&... parts) {
@@ -59,7 +65,7 @@ class RowBuilder {
   void end_row(Overflow&& overflow) {
     for (Feature& f : features_) {
       if (f.text == nullptr) f.text = scratch_.data() + f.at;
-      f.fragment = Vocabulary::fragment({f.text, f.size});
+      if (f.at != kHashed) f.fragment = Vocabulary::fragment({f.text, f.size});
       vocabulary_.prefetch(f.fragment);
     }
     for (Feature& f : features_) f.guess = vocabulary_.guess(f.fragment);
@@ -88,6 +94,8 @@ class RowBuilder {
   }
 
  private:
+  static constexpr std::size_t kHashed = ~std::size_t{0};  // in the place of a place: the fragment is known
+
   // Text in memory of its own, or at a place in scratch_.
   struct Feature {
     const char* text;

@@ -63,6 +63,12 @@ class Structure {
   // May several threads call the oracle at once?
   virtual bool thread_safe() const { return true; }
 
+  // May answers of the oracle come from elsewhere, if they are announced (oracle_pool.hpp)? A loop over many
+  // examples then says which ones it will ask for, in which order, and when there are no more.
+  virtual bool asks_elsewhere() const { return false; }
+  virtual void expect(std::vector<std::uint32_t> /*order*/, std::size_t /*batch*/) const {}
+  virtual void expect_no_more() const noexcept {}
+
   // Memory that the structure keeps for the engine's sake.
   virtual std::size_t cache_bytes() const { return 0; }
 

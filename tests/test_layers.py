@@ -42,6 +42,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("io.structure_file",),  # ... of any structure that can write down its state,
     ("io.user_structure",),
     ("io.tagger_file",),  # ... and of a chain
+    ("io.latent_structure",),
     ("models.weight_rows",),  # the weights of a tagger, without a copy
     ("models.strongest",),
     ("report.svg", "report.endings", "report.files"),  # pieces of pictures

@@ -479,7 +479,7 @@ TRAINED = [combination for combination in EVERYTHING if trains(*combination)]
 
 
 @functools.cache
-def trained(solver, formulation, regularizer, kind):
+def trained(solver, formulation, regularizer, kind, n_jobs=1):
     """Train a combination."""
     slack, rescale = formulation
     # Not all solvers have these parameters; the defaults of those that have them are PLAIN.
@@ -497,6 +497,7 @@ def trained(solver, formulation, regularizer, kind):
         gap=GAPS.get(solver, GAP),
         max_passes=3000,
         random_state=0,
+        n_jobs=n_jobs,
     )
 
 
@@ -535,6 +536,34 @@ def test_it_trains(solver, formulation, regularizer, kind):
     other = trained(first, formulation, regularizer, REFERENCES[made.data]).certificate
     assert certificate.dual <= other.primal * (1 + tolerance)
     assert other.dual <= certificate.primal * (1 + tolerance)
+
+
+#: A kind of each family of planes, both precisions, and a structure in Python ...
+FAMILIES = ["chain float32", "chain float64", "python", "multiclass float64", "parses"]
+#: ... with each solver and each of its formulations.
+THREADED = [
+    (solver, formulation, kind)
+    for solver, formulation, kind in itertools.product(ENTRANTS, FORMULATIONS, FAMILIES)
+    if formulation in DOES[solver][0]
+]
+
+
+@pytest.mark.parametrize(("solver", "formulation", "kind"), THREADED, ids=str)
+def test_two_threads(solver, formulation, kind):
+    """What two threads certify, one finds again; and it is the objective that one thread has."""
+    regularizer = "l2" if "l2" in DOES[solver][1] else "l1, not negative"
+    two = trained(solver, formulation, regularizer, kind, n_jobs=2)
+    one = trained(solver, formulation, regularizer, kind)
+    assert two.converged, two.stop_reason
+    assert two.certificate.gap <= GAPS.get(solver, GAP) + 1e-5
+    tolerance = rounding(KINDS[kind]())
+    for a, b in ((one, two), (two, one)):
+        assert a.certificate.dual <= b.certificate.primal * (1 + tolerance)
+    assert two.engine.primal_of(two.weights, 1) == pytest.approx(two.certificate.primal, rel=1e-9)
+    if ENTRANTS[solver].name not in {"oneslack", "subgradient", "lp", "extragradient"}:
+        assert two.engine.dual() == pytest.approx(two.certificate.dual, rel=1e-6)
+    by_one = two.engine.certify(1)
+    assert by_one == pytest.approx((two.certificate.primal, two.certificate.dual), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

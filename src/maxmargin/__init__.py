@@ -229,6 +229,8 @@ _HOMES = {
     "trees": ("Tree",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+#: Modules that are part of the interface: `maxmargin.scorers.chunk_f1` needs no import of its own.
+_MODULES = ("constraints", "distributed", "scorers", "streams", "types")
 
 
 def __getattr__(name: str) -> Any:
@@ -238,6 +240,8 @@ def __getattr__(name: str) -> Any:
         value: Any = version("maxmargin")
     elif name in _HOME_OF:
         value = getattr(import_module(f"maxmargin.{_HOME_OF[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"maxmargin.{name}")
     else:
         raise AttributeError(f"module 'maxmargin' has no attribute {name!r}")
     globals()[name] = value  # asked for once only
@@ -245,4 +249,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

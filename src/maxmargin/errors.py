@@ -23,6 +23,7 @@ __all__ = [
     "NotCompatibleError",
     "NothingLearnedError",
     "ObjectiveRoseError",
+    "OracleProcessError",
     "ScalingWarning",
     "StructureError",
 ]
@@ -60,6 +61,10 @@ class StructureError(MaxMarginError, ValueError):
         super().__init__(message)
         self.method = method
         self.example = example
+
+
+class OracleProcessError(MaxMarginError, RuntimeError):
+    """A process that ran the oracle of a Python structure (``n_jobs`` above 1) died."""
 
 
 class _OfAFileError(MaxMarginError, ValueError):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli_files import refused, run, sentences, summary, text, write
+from maxmargin import ColumnTable, SequenceTagger, load
 from maxmargin.io.tagger_file import load_tagger
 from maxmargin.selection import search_C
 
@@ -76,6 +77,75 @@ def test_auto(capsys, files, how):
         capsys, "train", data, "-m", model, "--grid", "C=auto", "--grid", "min-count=1,2", *given_
     )
     assert {row["min_count"] for row in both["cv" if how == "--cv" else "grid"]} == {1, 2}
+
+
+def automatic(template):
+    """What ``C="auto"`` comes to on the training data."""
+    table, labels = ColumnTable.from_rows(TRAIN).labelled()
+    return SequenceTagger(C="auto", template=template, random_state=0).fit(table, labels)
+
+
+def test_a_weight_that_goes_with_the_features(capsys, files):
+    data, valid, model = files
+    tagger = automatic("words")
+    assert 0.1 < tagger.C_ < 1
+    found = summary(capsys, "train", data, "-m", model, "-C", "auto", "-q")
+    assert found["C"] == pytest.approx(tagger.C_)
+    assert found["primal"] == tagger.certificate_.primal
+    loaded = load(model)
+    assert loaded.C == loaded.C_ == found["C"]
+    assert list(loaded.predict(ColumnTable.from_rows(VALID).labelled()[0])) == list(
+        tagger.predict(ColumnTable.from_rows(VALID).labelled()[0])
+    )
+    told = run(capsys, "train", data, "-m", model, "-C", "auto")
+    assert told.count(f"-C auto: C={tagger.C_:.4g}\n") == 1
+    streamed = summary(capsys, "train", data, "-m", model, "-C", "auto", "--stream", "-q")
+    assert streamed["C"] == found["C"]
+    path = summary(capsys, "path", data, "--valid", valid, "-C", "auto", "--ratios", "0.5", "-q")
+    assert path["path"][0]["C"] == found["C"]
+    few = summary(capsys, "train", data, "-m", model, "-C", "auto", "--nonzeros", "40", "-q")
+    assert few["C"] == found["C"]
+
+
+def test_each_template_has_its_own(capsys, files):
+    data, valid, model = files
+    grid = ("-C", "auto", "--grid", "template=words,ner", "-q")
+    for how in (("--valid", valid), ("--cv", 2)):
+        found = summary(capsys, "train", data, "-m", model, *how, *grid)
+        rows = found["cv" if how[0] == "--cv" else "grid"]
+        assert {row["template"]: row["C"] for row in rows} == {
+            name: pytest.approx(automatic(name).C_) for name in ("words", "ner")
+        }
+        assert found["C"] == next(r["C"] for r in rows if r["template"] == found["template"])
+    # A search begins with it.
+    found = summary(
+        capsys, "train", data, "-m", model, "--valid", valid, "-C", "auto", "--grid", "auto", "-q"
+    )
+    assert any(row["C"] == pytest.approx(automatic("words").C_) for row in found["grid"])
+    # Values that are given come before it.
+    given = ("--valid", valid, "-C", "auto", "--grid", "C=0.1,1", "-q")
+    assert [row["C"] for row in summary(capsys, "train", data, "-m", model, *given)["grid"]] == [
+        0.1,
+        1,
+    ]
+
+
+def test_automatic_weight_is_refused_where_it_cannot_be(capsys, files, tmp_path):
+    data, _, model = files
+    assert "'Auto' is not a number above 0, and not auto" in refused(
+        capsys, "train", data, "-m", model, "-C", "Auto"
+    )
+    rules = write(tmp_path / "r.toml", '[[constraint]]\nkind = "first"\nlabel = "B-NP"\n')
+    more = ("--constraints", rules, "--unlabelled", data)
+    assert "--unlabelled needs a number" in refused(
+        capsys, "train", data, "-m", model, "-C", "auto", *more
+    )
+    assert "--workers needs a number" in refused(
+        capsys, "train", data, "-m", model, "-C", "auto", "--workers", "2"
+    )
+    assert "'auto' is not a number above 0" in refused(
+        capsys, "train", "--task", "classes", data, "-m", model, "-C", "auto"
+    )
 
 
 def test_tasks(capsys, tmp_path):

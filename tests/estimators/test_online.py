@@ -29,9 +29,6 @@ from maxmargin import (
     Constraints,
     DependencyParser,
     ElasticNet,
-    Latent,
-    LatentStructuralSVM,
-    LatentSVM,
     MulticlassSVM,
     Online,
     Parser,
@@ -287,6 +284,23 @@ def test_forgetting_leaves_the_model_of_the_remaining_multipliers(kind):
         assert certificate.primal >= once.certificate_.dual * (1 - 1e-7) - 1e-9
     refined(model, 400)
     assert model.certificate_.gap <= 1e-6
+
+
+@pytest.mark.parametrize("kind", ["python", "chain", "constraints", "multiclass"])
+def test_weights_of_examples_count(kind):
+    model, X, y = estimators()[kind]
+    weights = np.linspace(0.2, 3.0, size(y))
+    half = size(y) // 2
+    first, second = split(X, y, half)
+    model.partial_fit(*first, sample_weight=weights[:half])
+    model.partial_fit(*second, sample_weight=weights[half:])
+    fitted = clone(model).set_params(gap=1e-7).fit(X, y, sample_weight=weights)
+    assert refined(model, 400).certificate_.primal == pytest.approx(
+        fitted.certificate_.primal, rel=1e-5, abs=1e-9
+    )
+    assert fitted.certificate_.primal != pytest.approx(
+        clone(model).set_params(gap=1e-7).fit(X, y).certificate_.primal, rel=1e-3
+    )
 
 
 # --- growth -------------------------------------------------------------------------------------
@@ -599,6 +613,18 @@ def test_parameters_may_not_change_after_fit():
     assert model.set_params(hash_bits=6).partial_fit(X, y).n_examples_ == 12
 
 
+@pytest.mark.parametrize("C", [0.05, 5.0])
+def test_another_weight_after_fit(C):
+    X, y = sentences(12)
+    model = SequenceTagger(**EXACT | {"C": 0.5}).fit(X[:6], y[:6]).set_params(C=C)
+    model.partial_fit(X[6:], y[6:])
+    assert model.certificate_.C == model.C_ == C
+    once = SequenceTagger(**EXACT | {"C": C}).fit(X, y)
+    assert refined(model, 400).certificate_.primal == pytest.approx(
+        once.certificate_.primal, rel=1e-5
+    )
+
+
 def test_encoded_files_are_not_gone_on_from(tmp_path):
     X, y = sentences(6)
     pairs = list(zip(X, y, strict=True))
@@ -611,26 +637,6 @@ def test_encoded_files_are_not_gone_on_from(tmp_path):
         assert np.array_equal(model.weights_, weights)
     with pytest.raises(NotCompatibleError, match="these data are an encoded file"):
         SequenceTagger().partial_fit(corpus, None)
-
-
-@pytest.mark.parametrize(
-    ("model", "X", "y"),
-    [
-        (LatentSVM(), [[[1.0, 2.0]], [[0.0, 1.0]]], ["a", "b"]),
-        (LatentStructuralSVM(Latent(Chain(), states=2)), [np.eye(2), -np.eye(2)], ["ab", "ba"]),
-    ],
-)
-def test_latent_parts_are_not_learned_online(model, X, y):
-    y = [list(label) if len(label) > 1 else label for label in y]
-    for fitted in (model, clone(model).fit(X, y)):
-        for learn in (
-            lambda m=fitted: m.partial_fit(X, y),
-            lambda m=fitted: m.learn_one(X[0], y[0]),
-            lambda m=fitted: m.forget([0]),
-            lambda m=fitted: m.refine(),
-        ):
-            with pytest.raises(NotCompatibleError, match=r"latent parts .* all examples"):
-                learn()
 
 
 def test_labels_that_are_fixed_stay_fixed():

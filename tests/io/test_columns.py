@@ -90,7 +90,8 @@ def test_an_empty_file_inside_gzip(tmp_path):
         ),
         (
             b"a b\nc \xe4\n",
-            "line 2: byte 3 is 0xe4, which is not UTF-8 there; expected UTF-8 text",
+            "line 2: byte 3 is 0xe4, which is not UTF-8 there; expected UTF-8 text, or the name of "
+            "its encoding, such as latin-1 (--encoding; in Python, encoding=)",
         ),
         (
             b"a\tb\r\nc d\r\n",

@@ -255,7 +255,10 @@ def test_a_text_that_changes_its_size():
 def test_not_utf8(data, message):
     with pytest.raises(ValueError) as caught:
         Columns.parse(data, comment="#")
-    assert str(caught.value) == f"{message}, which is not UTF-8 there; expected UTF-8 text"
+    assert str(caught.value) == (
+        f"{message}, which is not UTF-8 there; expected UTF-8 text, or the name of its encoding, "
+        "such as latin-1 (--encoding; in Python, encoding=)"
+    )
 
 
 def test_a_bad_byte_at_the_end_of_a_long_line_is_found_in_time():

@@ -44,6 +44,17 @@ TOO_WIDE = """
   !e.closest('svg') && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
   .map(e => e.outerHTML.slice(0, 100))
 """
+#: Pairs of tables that lie over each other.
+OVER_EACH_OTHER = """
+(() => {
+  const all = [...document.querySelectorAll('table')].map(e => [e, e.getBoundingClientRect()])
+    .filter(([_, r]) => r.width);
+  const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 &&
+    b.top < a.bottom - 1;
+  return all.flatMap(([e, r], i) => all.slice(i + 1).filter(([_, s]) => over(r, s))
+    .map(([f, _]) => [e, f].map(t => t.innerText.slice(0, 40))));
+})()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +137,17 @@ def test_a_screenshot_has_the_width_of_the_telephone(shown, page):
     width, height = struct.unpack(">II", picture[16:24])
     assert width == 720  # two dots a pixel
     assert height > 5000
+
+
+def test_tables_stand_apart_on_paper(shown, page):
+    shown.open(page, width=717)  # A4 without its margins
+    shown.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
+    assert shown.evaluate("document.querySelectorAll('.beside table').length") >= 2
+    shown.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert shown.evaluate(OVER_EACH_OTHER) == []
+    finally:
+        shown.call("Emulation.setEmulatedMedia", media="")
 
 
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="pdftotext is of poppler-utils")

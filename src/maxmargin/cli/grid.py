@@ -12,13 +12,12 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from maxmargin.cli.loss_weight import AUTO
 from maxmargin.cli.options import at_least, number
 from maxmargin.printable import quoted
 
-__all__ = ["AUTO", "Grid", "add_grid", "grid_of", "in_words", "settings_of"]
+__all__ = ["Grid", "add_grid", "grid_of", "in_words", "settings_of"]
 
-#: The word for a C that is searched.
-AUTO = "auto"
 #: Name of a setting -> what its values are.
 VALUES: dict[str, Callable[[str], Any]] = {
     "C": number(0, open_low=True),
@@ -34,7 +33,8 @@ class Grid(NamedTuple):
     Attributes
     ----------
     Cs : list of float
-        In ascending order; the first one alone where C is searched.
+        In ascending order; the first one alone where C is searched. Empty: what ``-C auto`` comes
+        to with the features of a setting.
     auto : bool
         Whether C is searched.
     others : dict of str to list
@@ -49,6 +49,10 @@ class Grid(NamedTuple):
     def several(self) -> bool:
         """Whether there is more than one setting beside C."""
         return any(len(values) > 1 for values in self.others.values())
+
+    def of(self, options: argparse.Namespace) -> Grid:
+        """Return it with the C of a setting, where that depends on the features."""
+        return self if self.Cs else self._replace(Cs=[options.C])
 
 
 def add_grid(group: Any, names: str = "C, l1-ratio, min-count or template") -> None:
@@ -87,9 +91,11 @@ def grid_of(options: argparse.Namespace) -> Grid:
         if name in found:
             raise ValueError(f"--grid: {_flag(name)} is given twice; expected all values together")
         found[name] = values
-    Cs = found.pop("C", [options.C])
-    auto = Cs == [AUTO]
-    return Grid([options.C] if auto else sorted(set(Cs)), auto, found)
+    given = found.pop("C", [])
+    searched = given == [AUTO]
+    if searched or not given:
+        given = [] if options.C == AUTO else [options.C]
+    return Grid(sorted(set(given)), searched, found)
 
 
 def _parsed(text: str, options: argparse.Namespace) -> tuple[str, list[Any]]:

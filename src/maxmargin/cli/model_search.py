@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxmargin.cli.data_notes import tell_data
 from maxmargin.cli.grid import Grid, in_words, settings_of
+from maxmargin.cli.loss_weight import with_number
 from maxmargin.cli.prior import with_prior
 from maxmargin.cli.start import with_start
 from maxmargin.cli.train_steps import cross_validate_grid, search_size, train_grid
@@ -67,7 +68,9 @@ class _Features:
         self._last: tuple[Any, Learned] | None = None
         self.seconds = 0.0
 
-    def __call__(self, options: argparse.Namespace) -> tuple[Learned, FitOptions]:
+    def __call__(
+        self, options: argparse.Namespace
+    ) -> tuple[Learned, FitOptions, argparse.Namespace]:
         key = (options.template, options.min_count)
         if self._last is None or self._last[0] != key:
             begin = time.perf_counter()
@@ -78,7 +81,8 @@ class _Features:
             self.seconds += time.perf_counter() - begin
         learned = self._last[1]
         fit_options = with_prior(fit_options_of(options), learned.chain)
-        return learned, with_start(fit_options, learned.chain, options)
+        fit_options = with_start(fit_options, learned.chain, options)
+        return learned, fit_options, with_number(options, learned)
 
 
 def find_model(
@@ -104,9 +108,10 @@ def find_model(
     folds: list[dict[str, Any]] = []
     if options.cv is not None:
         chosen = None
-        for setting, own in settings_of(options, grid):
-            learned, fit_options = features(own)
-            for row in cross_validate_grid(learned, grid, fit_options, own, in_words(setting)):
+        for setting, given in settings_of(options, grid):
+            learned, fit_options, own = features(given)
+            Cs = grid.of(own)
+            for row in cross_validate_grid(learned, Cs, fit_options, own, in_words(setting)):
                 folds.append({**row, **setting})
                 if chosen is None or row["score"] > chosen[0]:
                     chosen = (row["score"], row["C"], own)
@@ -120,12 +125,12 @@ def find_model(
     best: tuple[Outcome, argparse.Namespace, Learned, FitOptions] | None = None
     rows: list[dict[str, Any]] = []
     interrupted = False
-    for setting, own in settings_of(options, grid):
-        learned, fit_options = features(own)
+    for setting, given in settings_of(options, grid):
+        learned, fit_options, own = features(given)
         if own.nonzeros is not None:
             outcomes = [search_size(learned, fit_options, own)]
         else:
-            outcomes = train_grid(learned, grid, fit_options, own, in_words(setting))
+            outcomes = train_grid(learned, grid.of(own), fit_options, own, in_words(setting))
         for outcome in outcomes:
             score = score_of(outcome)
             rows.append({"C": outcome.C, "gap": outcome.certificate.gap, "score": score, **setting})

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import flush, say
+from maxmargin.cli.loss_weight import add_loss_weight, with_number
 from maxmargin.cli.options import add_reading, add_threads, number
 from maxmargin.cli.peak_memory import peak_rss_mb
 from maxmargin.cli.progress import Progress
@@ -96,13 +97,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     weight = group.add_mutually_exclusive_group()
     positive = number(0, open_low=True)
-    weight.add_argument(
-        "-C",
-        type=positive,
-        default=0.1,
-        metavar="C",
-        help="weight of the errors against the size of the weights (default: 0.1)",
-    )
+    add_loss_weight(weight)
     weight.add_argument(
         "--Cs",
         type=_several("values of C", positive, "above 0"),
@@ -145,7 +140,9 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     from maxmargin.solvers.ending import nothing_learned
     from maxmargin.solvers.interrupts import HeldInterrupt
 
-    chain, train, valid, weights, _ = learn_features(*read_training(options), options)
+    learned = learn_features(*read_training(options), options)
+    chain, train, valid, weights, _ = learned
+    options = options if options.Cs else with_number(options, learned)
     table = _Table(options)
     path = regularization_path(
         chain,

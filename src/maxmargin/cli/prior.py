@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from maxmargin.features.template import Template
     from maxmargin.io.objective import NotStored
     from maxmargin.selection import FitOptions
     from maxmargin.structures.chain import Chain
@@ -19,6 +20,7 @@ __all__ = [
     "prior_figures",
     "read_prior",
     "stored_prior",
+    "template_like",
     "with_prior",
 ]
 
@@ -65,18 +67,33 @@ def encoder_like(earlier: Any, made: Any, path: str) -> Any:
     """
     from maxmargin.features.template_encoder import TemplateEncoder
 
-    if not isinstance(earlier, TemplateEncoder):
-        raise ValueError(
-            f"{path}: its features were made by a Python function, or were expanded; give the same "
-            "function as --template, or a file of that format"
-        )
     return TemplateEncoder(
-        earlier.template,
+        template_like(earlier, path),
         min_count=made.min_count,
         hash_bits=made.hash_bits,
         threads=made.threads,
         embeddings=earlier.embeddings if made.embeddings is None else made.embeddings,
     )
+
+
+def template_like(earlier: Any, path: str) -> Template:
+    """Return the template of a prior, where the user gave none.
+
+    Parameters
+    ----------
+    earlier : FeatureEncoder or TemplateEncoder
+        The encoder of the prior.
+    path : str
+        The file of the prior, for messages.
+    """
+    from maxmargin.features.template_encoder import TemplateEncoder
+
+    if not isinstance(earlier, TemplateEncoder):
+        raise ValueError(
+            f"{path}: its features were made by a Python function, or were expanded; give the same "
+            "function as --template, or a file of that format"
+        )
+    return earlier.template
 
 
 def with_prior(fit_options: FitOptions, chain: Chain) -> FitOptions:

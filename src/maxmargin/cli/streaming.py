@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import note
 from maxmargin.cli.options import guarded, is_function, load_function, size
+from maxmargin.cli.prior import read_prior, template_like
 
 if TYPE_CHECKING:
     from maxmargin.cli.training_data import Learned
@@ -23,6 +24,7 @@ __all__ = [
     "is_streamed",
     "learn_streamed",
     "note_skipped",
+    "recognised_format",
     "source_of",
 ]
 
@@ -94,8 +96,6 @@ def check_streaming(options: argparse.Namespace) -> None:
             )
     if not is_streamed(options):
         return
-    if options.prior is not None:
-        raise ValueError("--prior makes features of the data anew; it does not go with --stream")
     if options.start is not None:
         raise ValueError("--start needs all data in memory; it does not go with --stream")
     if options.embeddings is not None:
@@ -114,15 +114,11 @@ def note_skipped(summary: EncodedSummary) -> None:
 
 def source_of(options: argparse.Namespace, paths: list[str]) -> Source:
     """Return what the options say of where sequences come from; a format is recognised."""
-    from maxmargin.cli.reading import settle
     from maxmargin.streams import open_source
-    from maxmargin.streams.tables import looks_like_table
 
     columns = getattr(options, "columns", None)
     by = getattr(options, "sequence", None)
-    settle(options)
-    if options.format is None and not all(map(looks_like_table, paths)):
-        options.format = _recognised(paths[0], options)
+    recognised_format(options, paths)
     return open_source(
         paths,
         file_format=options.format,
@@ -135,6 +131,16 @@ def source_of(options: argparse.Namespace, paths: list[str]) -> Source:
         encoding=options.encoding,
         memory=getattr(options, "memory", None),
     )
+
+
+def recognised_format(options: argparse.Namespace, paths: list[str]) -> None:
+    """Enter the format of files into the options, if none was given."""
+    from maxmargin.cli.reading import settle
+    from maxmargin.streams.tables import looks_like_table
+
+    settle(options)
+    if options.format is None and not all(map(looks_like_table, paths)):
+        options.format = _recognised(paths[0], options)
 
 
 def _recognised(path: str, options: argparse.Namespace) -> str | None:
@@ -198,12 +204,16 @@ def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]
     from maxmargin.structures.chain import Chain
 
     budget = 10**9 if options.memory is None else options.memory
+    prior = read_prior(options)
     within = options.stream or options.memory is not None
     given: Any = options.train
     made: dict[str, Any] = {}
     if not _is_encoded(options.train):
         given = source_of(options, [options.train])
         made = encoder_options(options) | {"on_error": options.on_error}
+        expanded = given.file_format in ("crfsuite", "svmhmm")
+        if prior is not None and options.template is None and not expanded:
+            made["template"] = template_like(prior.chain.encoder, options.prior)
         made["memory"] = budget // 2 if within else None
     settle(options)
     corpus, summary = temporary_corpus(given, spill=options.spill, **made)
@@ -213,7 +223,7 @@ def learn_streamed(options: argparse.Namespace) -> tuple[Learned, dict[str, Any]
     _take_over(options, corpus)
     plan = plan_windows(corpus.batch, budget, options.spill) if within else None
     corpus = corpus.in_windows(plan)
-    chain = Chain(allowed=options.allowed, encoder=FeatureEncoder())
+    chain = Chain(allowed=options.allowed, encoder=FeatureEncoder(), prior=prior)
     batch, codes = chain.learn(corpus, None, options.dtype)
     valid, valid_data = read_valid(chain, options)
     figures = {

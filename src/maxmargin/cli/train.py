@@ -13,6 +13,7 @@ import itertools
 import time
 from typing import Any
 
+from maxmargin.cli.cluster import is_distributed, train_on_cluster
 from maxmargin.cli.grid import grid_of
 from maxmargin.cli.marginals import temperature_of
 from maxmargin.cli.model_search import find_model
@@ -54,6 +55,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         from maxmargin.cli.transduction import train_with_constraints
 
         return train_with_constraints(options)
+    if is_distributed(options):
+        return train_on_cluster(options)
     clock = [time.perf_counter()]
 
     from maxmargin.solvers.ending import INTERRUPTED, was_interrupted

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from maxmargin.cli.cluster import add_cluster, check_cluster
 from maxmargin.cli.embeddings import add_embeddings, check_embeddings
 from maxmargin.cli.grid import add_grid
 from maxmargin.cli.kernel import add_kernel, check_kernel
-from maxmargin.cli.options import add_reading, add_threads, at_least, number
+from maxmargin.cli.loss_weight import add_loss_weight
+from maxmargin.cli.options import add_reading, add_threads, at_least
 from maxmargin.cli.report import add_report, check_report
 from maxmargin.cli.start import add_start, check_start
 from maxmargin.cli.streaming import add_streaming, check_streaming
@@ -30,16 +32,17 @@ __all__ = ["check_options", "configure"]
 EPILOG = """\
 examples:
   maxmargin train train.tsv -m pos.mm --template pos
+  maxmargin train items.crfsuite -m m.mm -C auto
   maxmargin train train.tsv.gz -m ner.mm --template ner -C 0.3 --valid dev.tsv.gz
   maxmargin train train.tsv -m m.mm --template my_template.txt --grid C=0.01,0.1,1 --cv 5
   maxmargin train train.tsv -m m.mm --valid dev.tsv --grid auto --grid template=pos,ner
   maxmargin train train.tsv -m m.mm --valid dev.tsv --report m.html
   maxmargin train train.tsv -m ner.mm --template ner --embeddings vectors.txt
-  maxmargin train items.crfsuite -m m.mm
   maxmargin train more.tsv -m new.mm --start old.mm
   maxmargin train train.tsv -m small.mm --nonzeros 5000 --debias
   maxmargin train target.tsv -m adapted.mm --prior source.mm
   maxmargin train large.tsv.gz -m m.mm --template pos --memory 500M
+  maxmargin train 'parts/*.tsv' -m m.mm --template pos --cluster tcp://scheduler:8786
   maxmargin train few.tsv -m m.mm --unlabelled much.tsv --constraints rules.toml -C 1
 
 Training minimises ½‖w‖² + C Σ_i max_y [loss(y_i, y) - w·(f(x_i, y_i) - f(x_i, y))] and ends when
@@ -74,13 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_embeddings(parser)
     add_reading(parser, tables=True)
     group = parser.add_argument_group("training")
-    group.add_argument(
-        "-C",
-        type=number(0, open_low=True),
-        default=0.1,
-        metavar="C",
-        help="weight of the errors against the size of the weights (default: 0.1)",
-    )
+    add_loss_weight(group)
     sparse = group.add_mutually_exclusive_group()
     add_regularizer(sparse)
     sparse.add_argument(
@@ -105,6 +102,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_saving(group)
     add_start(group)
     add_streaming(parser)
+    add_cluster(parser)
     add_threads(parser)
     add_transduction(parser)
     group = parser.add_argument_group("choosing a model")
@@ -127,6 +125,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def check_options(options: argparse.Namespace) -> None:
     """Refuse options that do not go together, before any file is read."""
     check_transduction(options)
+    check_cluster(options)
     if options.model is None and options.cv is None:
         raise ValueError("-m MODEL is missing: where shall the model be written?")
     if options.grid is not None and options.valid is None and options.cv is None:

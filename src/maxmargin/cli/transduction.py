@@ -12,6 +12,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.cli.console import note, say
+from maxmargin.cli.loss_weight import AUTO
 from maxmargin.cli.options import number, read_data
 
 if TYPE_CHECKING:
@@ -126,6 +127,10 @@ def check_transduction(options: argparse.Namespace) -> None:
         if needing:
             raise ValueError(f"--{needing[0].replace('_', '-')} needs --constraints FILE")
         return
+    if options.unlabelled is not None and options.C == AUTO:
+        raise ValueError(
+            "-C auto is for labelled data alone; --unlabelled needs a number, such as -C 1"
+        )
     if options.unlabelled is None and given:
         raise ValueError(f"--{given[0].replace('_', '-')} needs --unlabelled FILE")
     if options.anneal is not None and options.anneal < 0:
@@ -252,7 +257,7 @@ def _figures(
         "n_nonzero": int(np.count_nonzero(tagger.weights_)),
         "n_constraints": len(tagger.constraints),
         "solver": options.solver,
-        "C": options.C,
+        "C": options.C if unlabelled is not None else tagger.C_,
         "passes": tagger.n_iter_,
         "oracle_calls": tagger.history_[-1].oracle_calls if len(tagger.history_) else 0,
         "primal": certificate.primal,

@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import importlib.util
+import socket
 import time
+import urllib.parse
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +30,7 @@ __all__ = [
     "check_sendable",
     "check_workers",
     "local_client",
+    "remote_client",
     "require_client",
     "require_dask",
 ]
@@ -169,6 +172,53 @@ def local_client(n_workers: int) -> Iterator[Any]:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
+        yield client
+
+
+def _parts_of(address: str) -> tuple[str, str, int]:
+    """Return protocol, host and port of an address.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    parts = urllib.parse.urlsplit(address if "://" in address else f"tcp://{address}")
+    known = ("tcp", "tls", "ws", "wss", "ucx")
+    if parts.scheme not in known or not parts.hostname or parts.port is None:
+        raise ValueError("expected an address such as tcp://host:8786")
+    return parts.scheme, parts.hostname, parts.port
+
+
+@contextlib.contextmanager
+def remote_client(address: str, seconds: float) -> Iterator[Any]:
+    """Give a client of the cluster whose scheduler is at an address.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``tcp://host:8786``.
+    seconds : float
+        How long to wait for an answer.
+
+    Raises
+    ------
+    ClusterError
+        If there is none.
+    """
+    distributed = require_dask()
+    try:
+        # A client tries for much longer than it is told to if nobody listens.
+        kind, host, port = _parts_of(address)
+        if kind in ("tcp", "tls"):
+            socket.create_connection((host, port), timeout=seconds).close()
+        client = distributed.Client(address, timeout=seconds)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            f"{address}: no Dask scheduler answers there (waited {seconds:g} s): "
+            f"{type(error).__name__}: {str(error)[:200]}"
+        ) from error
+    with client:
         yield client
 
 

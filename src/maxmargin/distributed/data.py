@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from maxmargin.distributed.held import Reading
 from maxmargin.printable import quoted
+from maxmargin.streams.tables import looks_like_table
 
 __all__ = ["Cut", "cut_data", "token_pairs"]
 
@@ -71,6 +72,12 @@ def cut_data(
         options = dict(reading)
         if sequence is not None:
             options["sequence"] = sequence
+        # A table (Parquet, Arrow) is read whole; other files can be cut between sequences.
+        if len(files) < n_shares and not any(map(looks_like_table, files)):
+            return [
+                Cut(Reading(tuple(files), {**options, "part": (k, n_shares)}, files[0]), ())
+                for k in range(n_shares)
+            ]
         return [
             Cut(Reading(tuple(files[a:b]), options, files[a]), ())
             for a, b in _ranges(len(files), n_shares)

@@ -30,6 +30,7 @@ from maxmargin.estimators.tagger import SequenceTagger
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.driver import require_learned
 from maxmargin.solvers.sdm import SDM
+from maxmargin.structures.auto_weight import refuse_auto
 from maxmargin.structures.chain import Chain
 
 __all__ = ["DaskSequenceTagger", "DaskStructuralSVM"]
@@ -127,6 +128,7 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
         solver = make_solver(local.solver)
         if local.warm_start:
             raise NotCompatibleError("warm_start is not there on a cluster; use resume=True")
+        refuse_auto(local.C, "a cluster")
         client = require_client(self.client)
         workers = check_workers(client)
         sent = self._sent(local)
@@ -261,8 +263,8 @@ class DaskSequenceTagger(_DaskEstimator):
         A record for each round, with ``bytes_up`` and ``bytes_down``.
     bytes_sent_ : int
         All bytes of rounds and certificates, both ways.
-    n_faults_, n_shares_ : int
-        Shares that were lost and made anew, and the number of shares.
+    n_faults_, n_shares_, n_tokens_ : int
+        Shares that were lost and made anew, the number of shares, and of tokens.
     """
 
     local = SequenceTagger
@@ -278,6 +280,7 @@ class DaskSequenceTagger(_DaskEstimator):
                 )
         shares.open()
         summary = finish(shares.merged(), local.min_count, local.labels)
+        self.n_tokens_ = summary.n_tokens
         return summary, summary.n_sequences
 
 

@@ -6,6 +6,7 @@ This module is what workers import; it does not need Dask. A worker keeps shares
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -216,13 +217,7 @@ class HeldExamples:
         X, Y = [x for x, _ in self.pairs], [y for _, y in self.pairs]
         model, dtype = self.model_, self.model_.dtype
         if isinstance(structure, NativeStructure):
-            make = getattr(structure, "make_problem", None)
-            if make is None:
-                raise NotCompatibleError(
-                    f"{type(structure).__name__} makes its classes and its problem at once, from "
-                    "all examples; it cannot be trained in shares"
-                )
-            prepared = PreparedProblem(make(X, Y), {})
+            prepared = PreparedProblem(_problem_of(structure, X, Y, dtype), {})
         else:
             adapter = PythonProblem(structure, X, Y)
             dtype = "float64"
@@ -245,6 +240,24 @@ class HeldExamples:
     def model(self) -> tuple[Any, Any]:
         """Return the prepared structure and the regulariser, which are the same for all shares."""
         return self.structure, self.regularizer
+
+
+def _problem_of(structure: Any, X: list[Any], Y: list[Any], dtype: str) -> Any:
+    """Return the native problem of some examples, with what the structure learned of all.
+
+    Raises
+    ------
+    NotCompatibleError
+        If the structure has no method for that.
+    """
+    make = getattr(structure, "make_problem", None)
+    if make is None:
+        raise NotCompatibleError(
+            f"{type(structure).__name__} has no make_problem(X, Y), which makes the problem of "
+            "some examples with what prepare learned of all; it cannot be trained in shares"
+        )
+    typed = "dtype" in inspect.signature(make).parameters
+    return make(X, Y, dtype=dtype) if typed else make(X, Y)
 
 
 def prepare_structure(structure: Any, reading: Reading, *parts: Any) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,16 @@ from maxmargin.estimators.argument_types import (
 from maxmargin.estimators.binding import bind
 from maxmargin.estimators.callbacks import FitTasks, closing_callbacks, with_callbacks
 from maxmargin.estimators.empty import object_array
+from maxmargin.estimators.online import LAZY, Trained
 from maxmargin.estimators.structural import StructuralEstimator, own_copy, sum_weight
 from maxmargin.estimators.threads import threads_of
-from maxmargin.online import OnlineLearner
+from maxmargin.estimators.trained_meta import require_stored, set_model, training_figures
+from maxmargin.io.latent_structure import LatentState, StoredLatent
+from maxmargin.io.structure_file import StructureModel, load_structure, save_structure
+from maxmargin.io.training_meta import NOT_KEPT
+from maxmargin.online import LatentLearner, OnlineLearner
 from maxmargin.regularizers import GaussianPrior, make_regularizer
-from maxmargin.solvers import make_solver
+from maxmargin.solvers import Online, make_solver
 from maxmargin.solvers.cccp import CCCPResult
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.driver import model_weights, require_learned
@@ -43,18 +48,14 @@ from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.outer import OuterHistory
 from maxmargin.solvers.registry import SOLVERS
 from maxmargin.solvers.seeds import seed_of
-from maxmargin.structures.adapter import paired_examples
+from maxmargin.structures.adapter import paired_examples, real_number
+from maxmargin.structures.growing import Growing, GrowingLatent, keeps_examples
 from maxmargin.structures.latent import Latent, LatentTraining
+from maxmargin.structures.latent_python import PythonImputer
+from maxmargin.structures.native import NativeStructure
 from maxmargin.types import Examples
 
 __all__ = ["LatentEstimator", "LatentStructuralSVM"]
-
-
-#: Why an estimator with latent parts does not learn online.
-_NOT_ONLINE = (
-    "{} does not learn online: latent parts are imputed again and again for all examples under one "
-    "w, and no bound holds for those that came before; use fit with all examples"
-)
 
 
 class LatentEstimator(StructuralEstimator[In, Out]):
@@ -74,11 +75,51 @@ class LatentEstimator(StructuralEstimator[In, Out]):
     anneal: float
     self_paced: bool
 
-    def _learn_more(self, *_: Any) -> Self:
-        raise NotCompatibleError(_NOT_ONLINE.format(type(self).__name__))
+    _lazy: ClassVar[tuple[str, ...]] = (*LAZY, "objective_", "outer_history_", "start_objectives_")
 
-    def _require_online(self, what: str) -> OnlineLearner:
-        raise NotCompatibleError(_NOT_ONLINE.format(f"{type(self).__name__} has no {what} and"))
+    # --- learning online ---
+
+    def _online_structure(self) -> Any:
+        return self._new_latent()
+
+    def _new_learner(self, grown: Growing, solver: Online, C: float, seed: Any) -> OnlineLearner:
+        assert isinstance(grown, GrowingLatent)
+        if self._trained_state is None:
+            once = {"n_starts": 1, "anneal": 0.0, "self_paced": False}
+            for name, plain in once.items():
+                if getattr(self, name) != plain:
+                    raise NotCompatibleError(
+                        f"{name}={getattr(self, name)!r} goes over all examples several times; "
+                        f"partial_fit needs {name}={plain!r}, or a fit before it"
+                    )
+        grown.start, grown.rng = self._start_of(grown.structure), np.random.default_rng(seed)
+        gap = check_number("gap", self.gap, least=0.0)
+        tol = check_number("tol", self.tol, least=0.0)
+        learner = LatentLearner(grown, solver, C=C, seed=seed, gap=gap, tol=tol)
+        learner.threads = threads_of(self.n_jobs)
+        return learner
+
+    @abstractmethod
+    def _start_of(self, latent: Any) -> str:
+        """Return how the latent parts of the first examples are chosen."""
+
+    def _lazily(self, name: str) -> Any:
+        learner = self._online
+        assert isinstance(learner, LatentLearner)
+        if name == "objective_":
+            certificate = self._certify()
+            return learner.objective(certificate)
+        if name == "outer_history_":
+            return OuterHistory(list(learner.outer))
+        if name == "start_objectives_":
+            return [self.objective_]
+        return super()._lazily(name)
+
+    def _certify(self) -> Certificate:
+        certificate = super()._certify()
+        assert isinstance(self._online, LatentLearner)
+        self.converged_ = self.converged_ and self._online.settled
+        return certificate
 
     @abstractmethod
     def _new_latent(self) -> Any:
@@ -122,7 +163,7 @@ class LatentEstimator(StructuralEstimator[In, Out]):
         anneal = check_number("anneal", self.anneal, least=0.0)
         seed = seed_of(self.random_state)
         tasks: FitTasks | None = None
-        best: tuple[CCCPResult, Any] | None = None
+        best: tuple[CCCPResult, Any, LatentTraining] | None = None
         objectives: list[float] = []
         stopped = False
         with closing_callbacks(self.callbacks):
@@ -163,15 +204,17 @@ class LatentEstimator(StructuralEstimator[In, Out]):
                 )
                 objectives.append(result.objective)
                 if best is None or result.objective < best[0].objective:
-                    best = result, latent
+                    best = result, latent, training._replace(dtype=dtype)
                 stopped = result.interrupted
                 if stopped:
                     break
         assert best is not None
         assert tasks is not None
-        result, latent = best
+        result, latent, training = best
         require_learned(result)
         with HeldInterrupt() as held:
+            self._forget_online()
+            self._trained_state = self._left((X, Y, fit_params), result, latent, training)
             self._keep(latent, result, problem)
             self._after_fit()
             self.objective_ = result.objective
@@ -181,6 +224,23 @@ class LatentEstimator(StructuralEstimator[In, Out]):
         tasks.end_fit()
         if stopped or held.came:
             raise KeyboardInterrupt
+
+    def _left(
+        self,
+        examples: tuple[Any, Any, Mapping[str, Any]],
+        result: CCCPResult,
+        latent: Any,
+        training: LatentTraining,
+    ) -> Trained:
+        """Return what ``partial_fit`` goes on from: multipliers, data, and completions."""
+        imputer: Any = training.imputer
+        found = imputer.outputs if isinstance(imputer, PythonImputer) else imputer.codes()
+        parts: Any = training.prepared.parts
+        inner = self._trained_structure(latent)
+        if isinstance(inner, NativeStructure) and keeps_examples(inner):
+            parts = examples
+        parts = {"data": parts, "latent": found}
+        return Trained(result.engine, parts, None, training.dtype, self._present_params())
 
 
 class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
@@ -331,6 +391,8 @@ class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
         self.n_starts, self.anneal, self.self_paced = n_starts, anneal, self_paced
         self.tol, self.max_outer = tol, max_outer
 
+    kind: ClassVar[str] = "latent_structural"
+
     def _new_structure(self) -> Any:
         raise NotImplementedError  # a `Latent` is not trained as a structure of its own
 
@@ -343,12 +405,15 @@ class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
         own = own_copy(self.structure)
         return own if isinstance(own, Latent) else Latent(own)
 
+    def _start_of(self, latent: Latent) -> str:
+        if self.start != "auto":
+            return self.start
+        return "first" if latent.states is None else "cluster"
+
     def _one_start(
         self, latent: Latent, X: Any, Y: Any, rng: np.random.Generator, first: bool, **more: Any
     ) -> LatentTraining:
-        start = self.start
-        if start == "auto":
-            start = "first" if latent.states is None else "cluster"
+        start = self._start_of(latent)
         # Of several starts the first is the one asked for; clusters have seeds, "first" has none.
         if start == "first" and not first:
             start = "random"
@@ -390,6 +455,7 @@ class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
         """
         if Y is None:
             raise ValueError("LatentStructuralSVM requires Y to be passed, but it is None")
+        require_stored(self)
         self._fit_latent(X, Y, sample_weight=sample_weight)
         return self
 
@@ -447,6 +513,90 @@ class LatentStructuralSVM(LatentEstimator[Examples, Examples]):
         found = self.predict_latent(X)
         losses = [self.structure_.loss(y, z) for y, z in zip(truths, found, strict=True)]
         return -float(np.mean(losses))
+
+    # --- files ---
+
+    def save(self, path: PathLike) -> int:
+        """Write the model to a file, as a whole or not at all.
+
+        The file has weights, certificate, objective, parameters, and what prediction needs of the
+        structure: labels, states and features of a chain or of classes, the state of another native
+        structure, or that of your own with the name of its class, as for `StructuralSVM.save`. It
+        has no code and no pickles.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        int
+            Its size in bytes.
+
+        Raises
+        ------
+        NotCompatibleError
+            If a file cannot hold the state of the structure.
+        """
+        check_is_fitted(self, "weights_")
+        params = {k: v for k, v in self._trained.items() if k not in NOT_KEPT}
+        del params["structure"]
+        meta = training_figures(self)
+        meta["objective_value"] = float(self.objective_)
+        state: Any = LatentState(self.structure_)
+        return save_structure(path, self.kind, StructureModel(state, self.weights_, params, meta))
+
+    @classmethod
+    def load(
+        cls,
+        path: PathLike,
+        structure: StructureLike | Callable[..., Any] | str | None = None,
+        *,
+        mmap: bool = False,
+    ) -> LatentStructuralSVM:
+        """Read a model from a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        structure : class, object, str or None
+            The class of a structure of your own; see `StructuralSVM.load`.
+        mmap : bool, default=False
+            Whether to map the file into memory and not to read it. Nobody may then change the file
+            in place while the model is in use.
+
+        Returns
+        -------
+        LatentStructuralSVM
+            Fitted; its histories are empty. A model with states of labels has no ``structure``:
+            give one (``set_params``) before it is fitted anew.
+
+        Raises
+        ------
+        ModelFormatError
+            If the file is damaged, of a newer version, or no model file of this kind.
+        NotCompatibleError
+            If the class is not known, or is another one.
+        """
+        known = cls().get_params(deep=False).keys() - {*NOT_KEPT, "structure"}
+        model = load_structure(path, cls.kind, StoredLatent(structure), known, mmap=mmap)
+        latent = model.structure.latent
+        again = None if latent.states is not None else Latent(latent.structure)
+        loaded = cls(again, **model.params)
+        set_model(loaded, latent, model)
+        value = real_number(model.meta.get("objective_value"))
+        loaded.objective_ = float("nan") if value is None else value
+        loaded.outer_history_, loaded.start_objectives_ = OuterHistory(), [loaded.objective_]
+        loaded._after_fit()
+        return loaded
+
+    def _after_fit(self) -> None:
+        self._trained = self.get_params(deep=False)
+
+    def _after_partial(self) -> None:
+        self._trained = self.get_params(deep=False)
 
 
 def _model_after(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,10 +23,11 @@ from maxmargin.estimators.argument_types import (
 from maxmargin.estimators.latent import LatentEstimator
 from maxmargin.estimators.native import NativeEstimator
 from maxmargin.features.example_matrix import bias_value
-from maxmargin.structures.class_labels import class_array
+from maxmargin.printable import quoted
+from maxmargin.structures.class_labels import class_array, encode_classes
 from maxmargin.structures.latent import LatentTraining
 from maxmargin.structures.latent_rows import LatentRows
-from maxmargin.types import Bags
+from maxmargin.types import Bags, Labels
 
 __all__ = ["LatentSVM"]
 
@@ -84,6 +86,8 @@ class LatentSVM(
     [2]
     """
 
+    _classes_given: list[Any] | None = None
+
     kind: ClassVar[str] = "latent"
     structure_type: ClassVar[Any] = LatentRows
 
@@ -140,6 +144,63 @@ class LatentSVM(
 
     def _new_latent(self) -> LatentRows:
         return LatentRows(bias_value(self.fit_intercept, self.intercept_scaling))
+
+    def _start_of(self, latent: LatentRows) -> str:
+        return self.start
+
+    def _online_structure(self) -> LatentRows:
+        structure = self._new_latent()
+        if self._classes_given is not None:
+            structure.classes_ = self._classes_given
+        return structure
+
+    def partial_fit(
+        self,
+        X: Bags,
+        y: ArrayLike,
+        classes: Labels = None,
+        sample_weight: ExampleWeights = None,
+        *,
+        ids: Iterable[Hashable] | None = None,
+    ) -> Self:
+        """Learn from more examples, without forgetting those that were seen before.
+
+        The best rows of new positive examples are chosen under the present weights, and those of
+        all of them now and then anew; see ``docs/online.md``.
+
+        Parameters
+        ----------
+        X : list of matrices, or array of shape (n_examples, n_rows, n_features)
+            The rows of every example; as many features as in the first call.
+        y : sequence
+            Labels of two classes.
+        classes : array, optional
+            Both classes, in the first call: it may then have examples of one only.
+        sample_weight : array of shape (n_examples,), optional
+            A factor of C for each example.
+        ids : iterable, optional
+            A name for each example, by which ``forget`` knows it.
+
+        Returns
+        -------
+        LatentSVM
+            Itself.
+        """
+        self._classes_given = None
+        if classes is not None:
+            given = encode_classes(classes)[1]
+            known = given if self._is_new else self.structure_.classes_
+            if len(given) != 2 or given != known:
+                raise ValueError(
+                    f"classes is {quoted(classes)}; expected two"
+                    + ("" if self._is_new else f", those of the first call: {quoted(known)}")
+                )
+            self._classes_given = given
+        return self._learn_more(X, y, ids, {"sample_weight": sample_weight})
+
+    @property
+    def _is_new(self) -> bool:
+        return self._online is None and self._trained_state is None
 
     def _one_start(
         self, latent: LatentRows, X: Any, Y: Any, rng: np.random.Generator, first: bool, **more: Any
@@ -258,6 +319,9 @@ class LatentSVM(
 
     def _after_load(self) -> None:
         from maxmargin.solvers.outer import OuterHistory
+
+        if self._online is not None:  # which tells all of it
+            return
 
         self.outer_history_ = OuterHistory()
         self.objective_ = math.nan  # which files do not have

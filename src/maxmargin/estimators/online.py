@@ -8,7 +8,7 @@ each example would cost far more than learning from it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Generic, NamedTuple, Self
+from typing import Any, ClassVar, Generic, NamedTuple, Self
 
 import numpy as np
 
@@ -22,13 +22,13 @@ from maxmargin.solvers import Online, make_solver
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.history import History
 from maxmargin.solvers.machine import Machine
-from maxmargin.structures.growing import growing
+from maxmargin.structures.growing import Growing, growing
 
 __all__ = ["OnlineMixin", "Trained"]
 
 #: Parameters that may be different from one ``partial_fit`` to the next; C, too.
 FREE = {"gap", "max_passes", "time_limit", "n_jobs", "verbose", "callbacks", "checkpoint"}
-FREE |= {"resume", "warm_start", "random_state", "C", "solver"}
+FREE |= {"resume", "warm_start", "random_state", "C", "solver", "tol", "max_outer"}
 
 #: What a model has and is made when it is asked for.
 LAZY = ("weights_", "certificate_", "history_", "converged_", "stop_reason_", "n_iter_")
@@ -62,6 +62,9 @@ class Trained(NamedTuple):
 
 class OnlineMixin(Generic[In, Out]):
     """What estimators that learn online share; a base of `StructuralEstimator`."""
+
+    #: What a model has and is made when it is asked for.
+    _lazy: ClassVar[tuple[str, ...]] = LAZY
 
     _online: OnlineLearner | None = None
     _online_params: dict[str, Any]
@@ -173,7 +176,8 @@ class OnlineMixin(Generic[In, Out]):
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = int(seed.randint(2**31))
-        learner = OnlineLearner(grown, solver, C=C, seed=seed)
+        before = C if trained is None else getattr(trained.machine, "C", C)
+        learner = self._new_learner(grown, solver, before, seed)
 
         def regularizer(layout: Any) -> Any:
             found = make_regularizer(self._regularizer(structure))
@@ -208,10 +212,14 @@ class OnlineMixin(Generic[In, Out]):
             for unused in ("beta", "lag", "visits", "price", "mapped"):
                 state.pop(unused, None)
             learner.adopt(trained.examples or trained.parts, state, regularizer)
+            learner.set_C(C)  # multipliers stay as they are where it has been changed since
             learner.learn(X, y, fit_params, ids)
         self._online, self._online_params = learner, params
         self._trained_state = None
         self.structure_ = structure
+
+    def _new_learner(self, grown: Growing, solver: Online, C: float, seed: Any) -> OnlineLearner:
+        return OnlineLearner(grown, solver, C=C, seed=seed)
 
     def _online_structure(self) -> Any:
         return self._new_structure()
@@ -228,9 +236,11 @@ class OnlineMixin(Generic[In, Out]):
                 f"C_scale={self.C_scale!r} divides C by the number of examples, which changes with "
                 'every new one; partial_fit needs C_scale="sum"'
             )
-        # "auto" is what it was in fit; without a fit before, it is no number.
-        C: Any = getattr(self, "C_", self.C) if isinstance(self.C, str) else self.C
-        return check_number("C", C, above=0.0)
+        return check_number("C", self._present_C(), above=0.0)
+
+    def _present_C(self) -> Any:  # noqa: N802
+        """Return the number that C stands for while learning online."""
+        return self.C
 
     def _present_params(self) -> dict[str, Any]:
         params: dict[str, Any] = self.get_params(deep=False)
@@ -271,12 +281,7 @@ class OnlineMixin(Generic[In, Out]):
         learner = self._require_online("refine")
         gap = self.gap
         wanted = gap if isinstance(gap, int | float) else 0.001
-        for _ in range(check_whole("cycles", cycles, 1)):
-            certificate = learner.certify(threads_of(self.n_jobs))
-            if certificate.gap <= wanted:
-                break
-            learner.refine(certificate)
-            learner.cycle()
+        learner.improve(check_whole("cycles", cycles, 1), wanted, threads_of(self.n_jobs))
         self._stale()
         return self
 
@@ -329,7 +334,7 @@ class OnlineMixin(Generic[In, Out]):
     # --- the model, when it is asked for ---
 
     def _stale(self) -> None:
-        for name in (*LAZY, LIVE):
+        for name in (*self._lazy, LIVE):
             self.__dict__.pop(name, None)
         self._after_partial()
 
@@ -338,20 +343,24 @@ class OnlineMixin(Generic[In, Out]):
 
     def __getattr__(self, name: str) -> Any:
         learner = self.__dict__.get("_online")
-        if name not in (*LAZY, LIVE) or learner is None:
+        if learner is None or name not in (*self._lazy, LIVE):
             return object.__getattribute__(self, name)  # raises, in the words of a property if any
         if name == LIVE:
             return learner.n_examples
+        self.__dict__[name] = self._lazily(name)
+        return self.__dict__[name]
+
+    def _lazily(self, name: str) -> Any:
+        """Return an attribute of the model that somebody asked for."""
         if name == "weights_":
-            self.weights_ = learner.weights()
-        elif name == "history_":
-            self.history_ = History()
-        elif name == "stop_reason_":
-            self.stop_reason_ = "all examples were looked at once"
-        elif name == "n_iter_":
-            self.n_iter_ = 1
-        else:
-            self._certify()
+            return self._require_online(name).weights()
+        if name == "history_":
+            return History()
+        if name == "stop_reason_":
+            return "all examples were looked at once"
+        if name == "n_iter_":
+            return 1
+        self._certify()
         return self.__dict__[name]
 
     def _certify(self) -> Certificate:

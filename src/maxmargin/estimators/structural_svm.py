@@ -77,8 +77,10 @@ class StructuralSVM(StructuralEstimator[Examples, Examples]):
         so.
     n_jobs : int or None
         Threads for passes at a fixed w, for certificates and for prediction, as scikit-learn
-        counts them (None is 1, -1 all processors). The result does not depend on it. Structures
-        written in Python use one.
+        counts them (None is 1, -1 all processors). The result does not depend on it. Of structures
+        written in Python the oracle runs in so many other processes, if it is slow enough for that;
+        the result is another one than with 1, but the same for all numbers above 1
+        (``docs/writing_a_structure.md``, "Several processes").
     warm_start : bool
         Whether ``fit`` goes on from where the last one ended, which needs the same data; C and
         the stopping rules may be different. The state of training is then kept in memory with the

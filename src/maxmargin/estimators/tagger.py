@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from maxmargin.checks import is_real
 from maxmargin.errors import NotCompatibleError
 from maxmargin.estimators.argument_types import (
     Callbacks,
@@ -36,6 +37,7 @@ from maxmargin.io.embeddings import embeddings_of
 from maxmargin.io.objective import OBJECTIVE, PRIOR, NotStored
 from maxmargin.io.text import PathOrFile
 from maxmargin.regularizers import L2, make_regularizer
+from maxmargin.structures.auto_weight import is_auto, refuse_auto
 from maxmargin.structures.chain import Chain
 from maxmargin.types import (
     Allowed,
@@ -292,7 +294,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
             prior=prior_of(self.prior, self.prior_precision),
             constraints=rules,
         )
-        chain.finds_C = _is_auto(self.C)
+        chain.finds_C = is_auto(self.C)
         return chain
 
     def _regularizer(self, structure: Any) -> Any:
@@ -301,7 +303,18 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         return structure.prior.regularizer(structure)
 
     def _loss_weight(self, structure: Any) -> Any:
-        return structure.automatic_C if _is_auto(self.C) else self.C
+        if not is_auto(self.C):
+            if not is_real(self.C):
+                raise TypeError(f'C must be a number or "auto", got {self.C!r}')
+            return self.C
+        return structure.automatic_C
+
+    def _present_C(self) -> Any:  # noqa: N802
+        # "auto" is what it was in fit: data that come later do not change it.
+        found = getattr(getattr(self, "structure_", None), "automatic_C", None)
+        if found is None:
+            refuse_auto(self.C, "partial_fit without a fit before")
+        return found if is_auto(self.C) else self.C
 
     def _keep(self, structure: Any, result: Any, problem: Any) -> None:
         super()._keep(structure, result, problem)
@@ -396,7 +409,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
                     f"{self.regularizer!r}; use regularizer=None, or no prior"
                 )
             params["regularizer"] = NotStored(described_prior(self.prior, self.prior_precision))
-        if _is_auto(self.C):  # a file has the number
+        if is_auto(self.C):  # a file has the number
             params["C"] = getattr(self, "C_", self.C)
         return params
 
@@ -408,6 +421,10 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
             self.C_ = float(C)
         self._trained = self._minimised()
         self._trained_class_weight = self.class_weight
+
+    def _after_load(self) -> None:
+        if is_real(self.C) and not getattr(self, "_objective_unknown", False):
+            self.C_ = float(self.C)
 
     def partial_fit(
         self,
@@ -583,7 +600,3 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         tags.input_tags.dict = True
         tags.target_tags.two_d_labels = True
         return tags
-
-
-def _is_auto(C: object) -> bool:
-    return isinstance(C, str) and C == "auto"

@@ -156,4 +156,8 @@ class TaggerFiles(ChainPredictions):
         said = ("training", "format", "columns_conllu", "reading")
         tagger._file_meta = {name: meta[name] for name in said if name in meta}
         restore_confidence(tagger, meta)
+        tagger._after_load()
         return tagger
+
+    def _after_load(self) -> None:
+        """Set the attributes that a subclass has beside those of every tagger."""

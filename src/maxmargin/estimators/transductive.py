@@ -22,6 +22,7 @@ from maxmargin.solvers import make_solver, solve
 from maxmargin.solvers.driver import require_learned
 from maxmargin.solvers.outer import OuterHistory
 from maxmargin.solvers.transductive import GammaRecord, TransductiveSVM
+from maxmargin.structures.auto_weight import refuse_auto
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.transduction import TransductiveData
 from maxmargin.types import (
@@ -351,6 +352,7 @@ class TransductiveTagger(SequenceTagger):
             self.constraints = constraints
         if self.regularizer is not None or self.prior is not None:
             raise NotCompatibleError("transductive training goes with the regulariser L2 only")
+        refuse_auto(self.C, "transductive training")
         check_choice("begin", self.begin, ("driven", "supervised"))
         threads, chain = threads_of(self.n_jobs), self._new_structure()
         data = prepare_transductive(
@@ -401,6 +403,7 @@ class TransductiveTagger(SequenceTagger):
         for of_a_file in ("_file_meta", "_objective_unknown"):
             self.__dict__.pop(of_a_file, None)
         self._trained = {name: getattr(self, name) for name in OBJECTIVE}
+        self.C_ = float(self.C)
         return self
 
     def _svm(self, data: TransductiveData, threads: int) -> TransductiveSVM:

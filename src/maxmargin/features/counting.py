@@ -103,7 +103,7 @@ def hashed_numbers(vocabulary: Vocabulary, hash_bits: int) -> NDArray[np.uint32]
 
 
 def encode_hashed(
-    sequences: list[Any], hash_bits: int, double: bool
+    sequences: list[Any], hash_bits: int, double: bool, threads: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], Values | None]:
     """Encode tokens of strings without a list of all features, some sequences at a time.
 
@@ -115,6 +115,8 @@ def encode_hashed(
         Bits of the hash.
     double : bool
         Whether values are 8-byte numbers.
+    threads : int
+        Above 1: while strings are read, another thread looks them up.
 
     Returns
     -------
@@ -127,7 +129,9 @@ def encode_hashed(
     for begin in range(0, len(sequences), _HASHED_TOGETHER):
         vocabulary = Vocabulary()
         part = sequences[begin : begin + _HASHED_TOGETHER]
-        offsets, indptr, indices, values = _native.encode_tokens(part, vocabulary, True, double)
+        offsets, indptr, indices, values = _native.encode_tokens(
+            part, vocabulary, True, double, threads
+        )
         indptr, indices, values = _native.renumber(
             indptr, indices, values, hashed_numbers(vocabulary, hash_bits)
         )

@@ -56,6 +56,8 @@ class FeatureEncoder:
         Features of kind "strings" that occur less often in ``fit_transform`` are left out.
     hash_bits : int or None
         With a number, strings are not listed: a feature is one of 2^hash_bits by its hash.
+    threads : int
+        Above 1: while strings are read, another thread looks them up. The result is the same.
 
     Attributes
     ----------
@@ -85,9 +87,13 @@ class FeatureEncoder:
     n_dense: int
     n_pair = 0  # features of two labels come from templates only
     double = False
+    threads = 1
 
-    def __init__(self, *, min_count: int = 1, hash_bits: int | None = None) -> None:
+    def __init__(
+        self, *, min_count: int = 1, hash_bits: int | None = None, threads: int = 1
+    ) -> None:
         check_counting(min_count, hash_bits)
+        self.threads = threads
         self.min_count = min_count
         self.hash_bits = hash_bits
         self.kind = None
@@ -97,7 +103,9 @@ class FeatureEncoder:
 
     def fresh(self) -> FeatureEncoder:
         """Return an encoder with the same parameters that knows nothing."""
-        return FeatureEncoder(min_count=self.min_count, hash_bits=self.hash_bits)
+        return FeatureEncoder(
+            min_count=self.min_count, hash_bits=self.hash_bits, threads=self.threads
+        )
 
     def fit_transform(self, X: Any) -> EncodedBatch:
         """Learn the features of ``X`` and encode it; what was learned before is forgotten.
@@ -248,13 +256,13 @@ class FeatureEncoder:
             return EncodedBatch(offsets, 0, dense=dense)
         if vocabulary is not None:
             sparse_offsets, indptr, indices, values = _native.encode_tokens(
-                sparse_part, vocabulary, grow, self.double
+                sparse_part, vocabulary, grow, self.double, self.threads
             )
             n_sparse = len(vocabulary)
         elif first == "strings":
             assert self.hash_bits is not None
             sparse_offsets, indptr, indices, values = encode_hashed(
-                sparse_part, self.hash_bits, self.double
+                sparse_part, self.hash_bits, self.double, self.threads
             )
             n_sparse = 2**self.hash_bits
         else:

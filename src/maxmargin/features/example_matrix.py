@@ -49,7 +49,7 @@ class ExampleMatrix:
         self.arrays |= {
             "n_sparse": self.n_columns,
             "indptr": np.ascontiguousarray(matrix.indptr, dtype=np.int64),
-            "indices": np.ascontiguousarray(matrix.indices, dtype=np.uint32),
+            "indices": _unsigned(matrix.indices),
         }
         if not _all_ones(matrix.data):
             # No more digits than there are.
@@ -63,7 +63,17 @@ class ExampleMatrix:
         self.arrays["dense32" if dense.dtype == np.float32 else "dense64"] = dense
 
 
+def _unsigned(indices: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return indices, none of which is below zero, as native code takes them."""
+    contiguous = np.ascontiguousarray(indices)
+    if contiguous.dtype == np.int32:
+        return contiguous.view(np.uint32)
+    return contiguous.astype(np.uint32, copy=False)
+
+
 def _all_ones(values: NDArray[Any]) -> bool:
+    if len(values) and values[0] != 1:  # the rule; all of them are looked at for nothing
+        return False
     return all(bool((values[at : at + _BLOCK] == 1).all()) for at in range(0, len(values), _BLOCK))
 
 
@@ -127,9 +137,9 @@ def example_matrix(X: Any, n_columns: int | None = None) -> Any:
     flat = values.reshape(-1)
     for at in range(0, len(flat), _BLOCK):
         block = flat[at : at + _BLOCK]
-        good = np.abs(block) <= MAX_VALUE  # NaN is not
-        if not good.all():
-            entry = at + int(np.argmin(good))
+        # (Of NaN neither is true. No array is made for what is almost always in order.)
+        if not (block.min() >= -MAX_VALUE and block.max() <= MAX_VALUE):
+            entry = at + int(np.argmin(np.abs(block) <= MAX_VALUE))
             raise ValueError(_misfit(matrix, entry, flat[entry]))
     return matrix
 

@@ -24,7 +24,7 @@ class FunctionEncoder(FeatureEncoder):
         them. What it is given as ``X`` of another kind than a `ColumnTable` it gets as it is.
     label_column : int or None
         The column of tables that holds the labels in training.
-    min_count, hash_bits
+    min_count, hash_bits, threads
         As in `FeatureEncoder`.
     """
 
@@ -35,8 +35,9 @@ class FunctionEncoder(FeatureEncoder):
         label_column: int | None = None,
         min_count: int = 1,
         hash_bits: int | None = None,
+        threads: int = 1,
     ) -> None:
-        super().__init__(min_count=min_count, hash_bits=hash_bits)
+        super().__init__(min_count=min_count, hash_bits=hash_bits, threads=threads)
         self.function = function
         self.label_column = label_column
         self._label_given = label_column
@@ -49,6 +50,7 @@ class FunctionEncoder(FeatureEncoder):
             label_column=self._label_given,
             min_count=self.min_count,
             hash_bits=self.hash_bits,
+            threads=self.threads,
         )
 
     def fit_transform(self, X: Any) -> EncodedBatch:

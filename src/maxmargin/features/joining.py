@@ -57,8 +57,9 @@ def join_features(
         Fitted; it gets the features of the other one behind its own.
     earlier : FeatureEncoder or TemplateEncoder
         Fitted, of the same kind.
-    X : object
-        What the encoder was fitted to.
+    X : object or None
+        What the encoder was fitted to. None: it is not there any more, and features that were too
+        rare (``min_count``) are not found again.
     batch : EncodedBatch
         What that gave.
 
@@ -95,7 +96,8 @@ def join_features(
         before = encoder.n_sparse
         sparse, pair = _join_names(encoder, earlier), np.empty(0, np.int64)
         n_shared = int(np.count_nonzero(sparse < before))
-    if encoder.min_count > 1:  # rare features that the earlier encoder knows count now
+    # Rare features that the earlier encoder knows count now.
+    if encoder.min_count > 1 and X is not None:
         batch = encoder.transform(X)
     else:
         batch = dataclasses.replace(batch, n_sparse=encoder.n_sparse, n_pair=encoder.n_pair)

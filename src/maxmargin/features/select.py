@@ -32,7 +32,7 @@ def encoder_of(
     min_count, hash_bits
         As in `FeatureEncoder`.
     threads : int
-        For expansion.
+        For expansion, and for looking up strings.
     embeddings : Embeddings or None
         Vectors of words, beside a template.
 
@@ -53,9 +53,11 @@ def encoder_of(
             "template, or give each sequence as a tuple of its features and an array of vectors"
         )
     if template is None:
-        return FeatureEncoder(min_count=min_count, hash_bits=hash_bits)
+        return FeatureEncoder(min_count=min_count, hash_bits=hash_bits, threads=threads)
     if _is_function(template):
-        return FunctionEncoder(template, min_count=min_count, hash_bits=hash_bits)
+        return FunctionEncoder(
+            template, min_count=min_count, hash_bits=hash_bits, threads=threads
+        )
     return TemplateEncoder(
         Template.load(template),
         min_count=min_count,

@@ -22,7 +22,14 @@ from maxmargin.io.text import (
     refuse_foreign,
 )
 
-__all__ = ["QidCutter", "TextPiece", "single_sequences", "text_chunks", "text_pieces"]
+__all__ = [
+    "QidCutter",
+    "TextPiece",
+    "single_sequences",
+    "text_chunks",
+    "text_pieces",
+    "text_share",
+]
 
 #: Bytes of a file that are read at a time.
 CHUNK = 1 << 18
@@ -221,3 +228,51 @@ def single_sequences(piece: TextPiece, *, qids: bool = False) -> Iterator[TextPi
     whole = cutter.rest()
     if whole:
         yield TextPiece(whole, line)
+
+
+def text_share(
+    path: PathOrFile,
+    n_bytes: int,
+    part: tuple[int, int],
+    *,
+    qids: bool = False,
+    max_inflated: int | None = None,
+    encoding: str | None = None,
+) -> Iterator[TextPiece]:
+    """Read a share of a file: the sequences that begin in the k-th of K equal parts of its text.
+
+    The file is read twice, because it may be compressed: once for its length.
+
+    Parameters
+    ----------
+    path, n_bytes, max_inflated, encoding
+        As for `text_pieces`.
+    part : (int, int)
+        k and K, with 0 <= k < K. The shares of all k, one after the other, are the file.
+    qids : bool
+        Whether it is an SVM^hmm file; else blank lines end sequences.
+
+    Yields
+    ------
+    TextPiece
+        Whole sequences.
+    """
+    k, K = part
+    total = sum(map(len, text_chunks(path, max_inflated=max_inflated, encoding=encoding)))
+    first, last = total * k // K, total * (k + 1) // K
+    at = 0
+    cutter = QidCutter() if qids else None
+    for piece in text_pieces(
+        path, n_bytes, cutter=cutter, max_inflated=max_inflated, encoding=encoding
+    ):
+        end = at + len(piece.text)
+        if first <= at and end <= last:
+            yield piece
+        elif end > first and at < last:
+            for one in single_sequences(piece, qids=qids):
+                if first <= at < last:
+                    yield one
+                at += len(one.text)
+        at = end
+        if at >= last:
+            return

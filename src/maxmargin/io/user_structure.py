@@ -36,7 +36,7 @@ from maxmargin.structures.native import NativeStructure
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["StoredUserStructure", "UserStructure", "class_of"]
+__all__ = ["StoredUserStructure", "UserStructure", "checked_weights", "class_of"]
 
 #: Structures of maxmargin whose classes a file may name: module -> names.
 OWN = {
@@ -151,14 +151,32 @@ class _Restored:
 
     def native_weights(self, weights: NDArray[Any]) -> Any:
         """Return the weights as predictions take them."""
-        if isinstance(self.structure, NativeStructure):
-            return self.structure.native_weights(weights)
-        size = self.structure.n_features
-        if weights.dtype != np.float64 or (size is not None and weights.shape != (size,)):
-            raise ValueError(
-                f"there are {weights.size} weights of {weights.dtype}; the structure has {size}"
-            )
-        return weights
+        return checked_weights(self.structure, weights)
+
+
+def checked_weights(structure: Any, weights: NDArray[Any]) -> Any:
+    """Return weights of a file as predictions take them.
+
+    Parameters
+    ----------
+    structure : Structure
+        Restored.
+    weights : array
+        What the file has.
+
+    Raises
+    ------
+    ValueError
+        If they are not those of the structure.
+    """
+    if isinstance(structure, NativeStructure):
+        return structure.native_weights(weights)
+    size = structure.n_features
+    if weights.dtype != np.float64 or (size is not None and weights.shape != (size,)):
+        raise ValueError(
+            f"there are {weights.size} weights of {weights.dtype}; the structure has {size}"
+        )
+    return weights
 
 
 def class_of(name: str, given: Any = None) -> Any:

@@ -30,6 +30,7 @@ _KINDS: dict[str, str | ModelKind] = {
     "trees": "maxmargin.models.structured:TreesKind",
     "latent": "maxmargin.models.structured:LatentKind",
     "dependencies": "maxmargin.models.structured:DependenciesKind",
+    "latent_structural": "maxmargin.models.structural:LatentStructuralKind",
     "structural": "maxmargin.models.structural:StructuralKind",
 }
 

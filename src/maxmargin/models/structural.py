@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from maxmargin.estimators import StructuralSVM
+    from maxmargin.estimators.latent import LatentStructuralSVM
 
-__all__ = ["StructuralKind"]
+__all__ = ["LatentStructuralKind", "StructuralKind"]
 
 
 class StructuralKind(ModelKind):
@@ -55,10 +56,14 @@ class StructuralKind(ModelKind):
         meta, arrays = container.meta, container.arrays
         with naming_file(container.path):
             check_training(meta)
-            require_text(require_dict(meta["structure"], "the structure")["class"], "the class")
+            require_text(self._class_of(require_dict(meta["structure"], "the structure")), "class")
             require_integer(meta["n_weights"], "n_weights", 0)
             weights = arrays["weight_values" if "weight_values" in arrays else "weights"]
         return {**meta, "n_nonzero": int(np.count_nonzero(weights))}
+
+    def _class_of(self, structure: dict[str, Any]) -> Any:
+        """Return what the header calls the class of the structure."""
+        return structure["class"]
 
     def describe(self, model: dict[str, Any], request: DescriptionRequest) -> dict[str, Any]:
         """Say what a model holds."""
@@ -69,9 +74,28 @@ class StructuralKind(ModelKind):
             )
         return {
             "task": self.task,
-            "structure": model["structure"]["class"][:200],
+            "structure": self._class_of(model["structure"])[:200],
             "n_weights": model["n_weights"],
             "n_nonzero": model["n_nonzero"],
             "certificate": shown_certificate(model.get("certificate")),
             "training": model.get("training", {}),
         }
+
+
+class LatentStructuralKind(StructuralKind):
+    """Structures with latent parts; a model is a `LatentStructuralSVM`, or the header of a file."""
+
+    name = task = "latent_structural"
+
+    def load(
+        self, path: Any, function: Callable[[Any], Any] | None = None, *, mmap: bool = False
+    ) -> LatentStructuralSVM:
+        """Read a model from a file; ``function`` is the class of the structure, if it is given."""
+        from maxmargin.estimators.latent import LatentStructuralSVM
+
+        return LatentStructuralSVM.load(path, function, mmap=mmap)
+
+    def _class_of(self, structure: dict[str, Any]) -> Any:
+        inner = require_dict(structure["inner"], "the structure")
+        named = inner["class"] if inner["kind"] == "other" else str(inner["kind"])
+        return f"Latent of {named}" if isinstance(named, str) else named

@@ -35,6 +35,8 @@ class Chunks:
     ----------
     problem : ChunkedProblem
         All examples.
+    problems : list of Problem
+        Those of each chunk.
     copied : int
         How many examples were copied by merging, all copies counted.
     """
@@ -43,9 +45,9 @@ class Chunks:
         self.growing = growing
         self.data = data
         self.copied = 0
-        problems = [growing.problem(entry) for entry in data]
-        self.problem = _native.ChunkedProblem(problems[0])
-        for problem in problems[1:]:
+        self.problems = [growing.problem(entry) for entry in data]
+        self.problem = _native.ChunkedProblem(self.problems[0])
+        for problem in self.problems[1:]:
             self.problem.append(problem)
 
     def append(self, entry: Any, problem: _native.Problem) -> None:
@@ -60,6 +62,7 @@ class Chunks:
         """
         self.problem.append(problem)
         self.data.append(entry)
+        self.problems.append(problem)
         while self._merge():
             pass
 
@@ -68,8 +71,9 @@ class Chunks:
         if len(sizes) < MERGED or _level(max(sizes[-MERGED:])) != _level(sizes[-1]):
             return False
         joined = self.growing.join(self.data[-MERGED:])
-        self.problem.merge(MERGED, self.growing.problem(joined))
-        self.data[-MERGED:] = [joined]
+        problem = self.growing.problem(joined)
+        self.problem.merge(MERGED, problem)
+        self.data[-MERGED:], self.problems[-MERGED:] = [joined], [problem]
         self.copied += self.growing.count(joined)
         return True
 

@@ -180,11 +180,35 @@ class OnlineLearner:
         n, old = self.growing.count(data), self.n_examples
         if change is not None:
             self._move(self.chunks.changed(change), change)
+        data = self._arrived(data)
         names = self._names(ids, n)
         self.chunks.append(data, self.growing.problem(data))
         self.machine.grow()
         self._add(names)
         self._explore(np.arange(old, old + n, dtype=np.uint32))
+
+    def _arrived(self, data: Any) -> Any:
+        """Return new examples as they are to be learned from."""
+        return data
+
+    def improve(self, cycles: int, wanted: float, threads: int) -> None:
+        """Look at all examples once more, and again, until the certificate is good enough.
+
+        Parameters
+        ----------
+        cycles : int
+            How often, at most.
+        wanted : float
+            Relative gap at which to end.
+        threads : int
+            For certificates.
+        """
+        for _ in range(cycles):
+            certificate = self.certify(threads)
+            if certificate.gap <= wanted:
+                break
+            self.refine(certificate)
+            self.cycle()
 
     def cycle(self) -> None:
         """Look at all examples once more, in a random order."""
@@ -315,7 +339,9 @@ class OnlineLearner:
         state = self.machine.state()
         if change is not None:
             state["codes"] = change.codes(state["codes"])
-            state["weights"] = np.array(change.sums(state["weights"]))
+            for sums in ("weights", "fixed"):
+                if sums in state:
+                    state[sums] = np.array(change.sums(state[sums]))
         if stays is not None:
             number = np.zeros(self.n_examples, np.uint32)
             number[stays] = np.arange(len(stays), dtype=np.uint32)
@@ -416,4 +442,3 @@ class OnlineLearner:
         self.chunks = Chunks(self.growing, data)
         self.machine = self._engine(self.chunks)
         self.machine.restore(engine)
-

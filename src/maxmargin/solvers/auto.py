@@ -242,7 +242,9 @@ class AutoSchedule(Solver):
                 tau=tau, tau_relative=self.SMO_DEPTH, prune=self.prune, mu=self.mu
             )
             order = context.order(self.permute, self._together(state, context))
-            result = engine.exact_pass(order, options, context.seconds_left)
+            result = engine.exact_pass(
+                order, options, context.seconds_left, context.batch, context.threads
+            )
             kind = "exact"
         if math.isfinite(result.gap):  # a hard margin may not be there yet
             state["gap"] = result.gap

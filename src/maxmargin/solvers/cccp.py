@@ -48,7 +48,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._native import Problem
 from maxmargin.checks import check_number, check_whole
@@ -62,7 +61,15 @@ from maxmargin.solvers.ending import INTERRUPTED
 from maxmargin.solvers.history import History, PassRecord, continued
 from maxmargin.solvers.machine import Machine
 from maxmargin.solvers.observers import Callback, PassObserver
-from maxmargin.solvers.outer import Accepted, ConcavePart, Imputation, OuterHistory, OuterRecord
+from maxmargin.solvers.outer import (
+    Accepted,
+    ConcavePart,
+    Imputation,
+    OuterHistory,
+    OuterRecord,
+    linear_value,
+    rounding_of,
+)
 from maxmargin.solvers.refusals import check_linear_term
 from maxmargin.solvers.seeds import seed_of
 from maxmargin.solvers.state import check_stored
@@ -297,8 +304,9 @@ def cccp(
             loop.calls += 1
             primal, dual = result.certificate.primal, result.certificate.dual
             bound = primal - imputed.constant
-            old = _product(result.weights, machine)
-            rounding = _rounding(result, machine, old)
+            fixed = machine.fixed  # type: ignore[attr-defined]
+            old = linear_value(result.weights, fixed)
+            rounding = rounding_of(result.certificate, result.weights, fixed, old)
             ended = _ended(result, passes, loop, time_limit, time.perf_counter() - began)
             # A step that stopped at a limit of its own has a certificate all the same: as long as
             # the objective falls, the procedure goes on.
@@ -319,7 +327,8 @@ def cccp(
                 ended, new = INTERRUPTED, imputed
             problem.linear_term = new.linear_term
             machine.take_linear_term()  # type: ignore[attr-defined]
-            gained = _product(result.weights, machine) + new.constant - old - imputed.constant
+            touched = linear_value(result.weights, machine.fixed)  # type: ignore[attr-defined]
+            gained = touched + new.constant - old - imputed.constant
             if gained < -rounding:
                 raise ObjectiveRoseError(
                     f"what was imputed after outer iteration {len(outer) + 1} is worse by "
@@ -387,24 +396,6 @@ def cccp(
         objective=best.objective,
         outer=outer,
     )
-
-
-def _product(weights: NDArray[Any], machine: Any) -> float:
-    """Return w·u₀, with the u₀ that the machine has."""
-    fixed = machine.fixed
-    if fixed is None:
-        return 0.0
-    return float(np.dot(weights.astype(np.float64), fixed.astype(np.float64)))
-
-
-def _rounding(result: SolveResult, machine: Any, product: float) -> float:
-    """Return by how much objectives may differ by the rounding of weights and sums alone."""
-    eps = float(np.finfo(result.weights.dtype).eps)
-    size = abs(result.certificate.primal) + abs(product)
-    fixed = machine.fixed
-    if fixed is not None:
-        size += float(np.dot(np.abs(result.weights).astype(np.float64), np.abs(fixed)))
-    return max(16 * eps, 1e-9) * size + 1e-12
 
 
 def _check_rise(rise: float, gap: float, rounding: float, certificate: Certificate) -> None:

@@ -38,6 +38,7 @@ from maxmargin.solvers.ending import (
     rounding_reason,
     was_interrupted,
 )
+from maxmargin.solvers.helpers import batch_size, with_helpers
 from maxmargin.solvers.history import History
 from maxmargin.solvers.interrupts import HeldInterrupt
 from maxmargin.solvers.limits import PassLimit
@@ -101,6 +102,7 @@ class SolveResult:
 
 
 @one_at_a_time
+@with_helpers
 def solve(
     problem: Problem,
     solver: Solver,
@@ -149,7 +151,8 @@ def solve(
         size and the linear programs of hard margins included); the pass under way is cut short.
         Callbacks and the final certificate are not counted.
     n_jobs : int
-        Threads for passes at a fixed w. The result does not depend on it.
+        Threads for passes at a fixed w. The result does not depend on it; of a structure in Python
+        it depends on whether it is above 1, which lets other processes answer for the oracle.
     verbose : int
         1: a line for each pass that knows the gap; 2: a line for each pass.
     random_state : int, RandomState, Generator or None
@@ -235,6 +238,7 @@ def solve(
         rng=rng,
         threads=n_jobs,
         slow_oracle=problem.slow_oracle,
+        batch=batch_size(problem, n_jobs),
         warm=engine is not None or start is not None,
         dual=machine.dual(),
         windows=None if problem.windows is None else problem.windows.ends,
@@ -311,7 +315,7 @@ def solve(
         warnings.warn(
             not_reached(certificate, reason, gap, SOLVERS),
             ConvergenceWarning,
-            stacklevel=3,  # one_at_a_time stands between
+            stacklevel=4,  # one_at_a_time and with_helpers stand between
         )
     run.mark_final(primal, dual)
     return SolveResult(

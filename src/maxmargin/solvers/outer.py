@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.state import check_stored
 
-__all__ = ["ConcavePart", "Imputation", "OuterHistory", "OuterRecord"]
+__all__ = [
+    "Accepted",
+    "ConcavePart",
+    "Imputation",
+    "OuterHistory",
+    "OuterRecord",
+    "linear_value",
+    "rounding_of",
+]
 
 
 class Imputation(NamedTuple):
@@ -172,3 +180,41 @@ class Accepted:
     weights: Any
     certificate: Certificate
     objective: float
+
+
+def linear_value(weights: NDArray[Any], term: NDArray[Any] | None) -> float:
+    """Return w·u₀.
+
+    Parameters
+    ----------
+    weights : array
+        The w.
+    term : array or None
+        The u₀, as the machine has it; None: zero.
+    """
+    if term is None:
+        return 0.0
+    return float(np.dot(weights.astype(np.float64), term.astype(np.float64)))
+
+
+def rounding_of(
+    certificate: Certificate, weights: NDArray[Any], term: NDArray[Any] | None, product: float
+) -> float:
+    """Return by how much objectives may differ by the rounding of weights and sums alone.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of the convex step.
+    weights : array
+        Its w.
+    term : array or None
+        Its u₀.
+    product : float
+        Their `linear_value`.
+    """
+    eps = float(np.finfo(weights.dtype).eps)
+    size = abs(certificate.primal) + abs(product)
+    if term is not None:
+        size += float(np.dot(np.abs(weights).astype(np.float64), np.abs(term)))
+    return max(16 * eps, 1e-9) * size + 1e-12

@@ -29,6 +29,9 @@ class Context:
         The relative gap asked for, or the rounding of the weights if that is more.
     slow_oracle : bool
         The oracle is a user's Python code: cached passes are nearly free in comparison.
+    batch : int
+        Where other processes answer for the oracle, so many examples of an exact pass are asked for
+        under one w; else 0.
     warm : bool
         The machine comes from an earlier run, for another objective perhaps.
     seconds_left : float or None
@@ -45,6 +48,7 @@ class Context:
     threads: int = 1
     gap: float = 0.01
     slow_oracle: bool = False
+    batch: int = 0
     warm: bool = False
     seconds_left: float | None = None
     dual: float = 0.0

@@ -29,6 +29,7 @@ def open_source(
     max_inflated: int | None = None,
     encoding: str | None = None,
     memory: int | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Source:
     """Return where sequences come from.
 
@@ -49,6 +50,8 @@ def open_source(
         sequence, its cells are lists.
     memory : int or None
         The budget in bytes, which governs how much is read at a time.
+    part : (int, int) or None
+        k and K: only the k-th of K parts of each column or item file; None: all of it.
 
     Returns
     -------
@@ -70,7 +73,12 @@ def open_source(
     files = [source] if paths is None else paths
     if file_format in ("crfsuite", "svmhmm"):
         return ItemFile(
-            files, file_format, max_inflated=max_inflated, encoding=encoding, piece_bytes=piece
+            files,
+            file_format,
+            max_inflated=max_inflated,
+            encoding=encoding,
+            piece_bytes=piece,
+            part=part,
         )
     conllu = list(columns or ("form", "upos")) if file_format == "conllu" else None
     if file_format not in (None, "conll", "conllu"):
@@ -86,6 +94,7 @@ def open_source(
         encoding=encoding,
         conllu=conllu,
         piece_bytes=piece,
+        part=part,
     )
 
 

@@ -19,7 +19,13 @@ from maxmargin.features.batch import EncodedBatch
 from maxmargin.features.items import Items
 from maxmargin.io.columns import parse_columns
 from maxmargin.io.conllu import conllu_to_columns
-from maxmargin.io.pieces import QidCutter, TextPiece, single_sequences, text_pieces
+from maxmargin.io.pieces import (
+    QidCutter,
+    TextPiece,
+    single_sequences,
+    text_pieces,
+    text_share,
+)
 from maxmargin.io.text import PathOrFile, name_of
 
 __all__ = ["Chunk", "ColumnFile", "ExampleStream", "ItemFile", "Skipped", "Source", "path_list"]
@@ -102,6 +108,8 @@ class ColumnFile(Source):
         Columns to take of CoNLL-U files; None: the files are plain columns.
     piece_bytes : int
         About so much of a file is in memory at a time.
+    part : (int, int) or None
+        k and K: of every file only the k-th of K parts; None: all of it.
     """
 
     def __init__(
@@ -115,8 +123,9 @@ class ColumnFile(Source):
         encoding: str | None = None,
         conllu: list[str] | None = None,
         piece_bytes: int = 1 << 20,
+        part: tuple[int, int] | None = None,
     ) -> None:
-        self.paths = paths
+        self.paths, self.part = paths, part
         self.name = ", ".join(name_of(path) for path in paths)
         self.label_column = label_column
         self.separator, self.comment = separator, comment
@@ -130,10 +139,7 @@ class ColumnFile(Source):
         n_columns, separator = 0, self.separator
         for path in self.paths:
             name = name_of(path)
-            pieces = text_pieces(
-                path, self.piece_bytes, max_inflated=self.max_inflated, encoding=self.encoding
-            )
-            for piece in pieces:
+            for piece in _pieces(self, path):
                 for chunk in self._parsed(piece, name, separator, n_columns, skipped):
                     n_columns, separator = chunk.data.n_columns, chunk.data.native.separator
                     yield chunk
@@ -184,12 +190,27 @@ class ColumnFile(Source):
         return Chunk(data, labels, name)
 
 
+def _pieces(
+    source: ColumnFile | ItemFile, path: PathOrFile, *, qids: bool = False
+) -> Iterator[TextPiece]:
+    """Give a file of a source in pieces, or the part of it that was asked for."""
+    most, encoding = source.max_inflated, source.encoding
+    if source.part is not None:
+        return text_share(
+            path, source.piece_bytes, source.part, qids=qids, max_inflated=most, encoding=encoding
+        )
+    cutter = QidCutter() if qids else None
+    return text_pieces(
+        path, source.piece_bytes, cutter=cutter, max_inflated=most, encoding=encoding
+    )
+
+
 class ItemFile(Source):
     """Item files of CRFsuite or SVM^hmm, one after the other.
 
     Parameters
     ----------
-    paths, max_inflated, encoding, piece_bytes
+    paths, max_inflated, encoding, piece_bytes, part
         As for `ColumnFile`.
     file_format : {"crfsuite", "svmhmm"}
         Which of the two.
@@ -203,8 +224,9 @@ class ItemFile(Source):
         max_inflated: int | None = None,
         encoding: str | None = None,
         piece_bytes: int = 1 << 20,
+        part: tuple[int, int] | None = None,
     ) -> None:
-        self.paths = paths
+        self.paths, self.part = paths, part
         self.name = ", ".join(name_of(path) for path in paths)
         self.file_format = file_format
         self.max_inflated, self.encoding = max_inflated, encoding
@@ -215,14 +237,7 @@ class ItemFile(Source):
         qids = self.file_format == "svmhmm"
         for path in self.paths:
             name = name_of(path)
-            pieces = text_pieces(
-                path,
-                self.piece_bytes,
-                cutter=QidCutter() if qids else None,
-                max_inflated=self.max_inflated,
-                encoding=self.encoding,
-            )
-            for piece in pieces:
+            for piece in _pieces(self, path, qids=qids):
                 try:
                     chunk = self._chunk(piece, name, vocabulary())
                 except ValueError:

@@ -29,6 +29,7 @@ from maxmargin.structures.duck import (
     offers,
     structure_name,
 )
+from maxmargin.structures.oracle_pool import OraclePool
 from maxmargin.structures.vectors import (
     BadFeatures,
     SparseVector,
@@ -134,6 +135,7 @@ class PythonProblem:
         self.n_weights = self._fix_size() if n_features is None else n_features
         self._shape = (self.n_weights,)
         self.n_worse = 0
+        self._noted: list[float] | None = None  # where another process counts
         # Outputs are tried one by one: by the inherited argmax, whose scores are w.f.
         self._enumerates = not any(offers(self.structure, m) for m in ("argmax", "score"))
         self._tells_best_by_loss = offers(self.structure, "best_by_loss")
@@ -250,7 +252,10 @@ class PythonProblem:
         """
         indices, _, loss, _ = plane
         if value < -_tolerance(loss + scale):
-            self._count_worse(i, value)
+            if self._noted is None:
+                self.count_worse(i, value)
+            else:
+                self._noted.append(value)
             return _truth_plane()
         if len(indices) == 0 and loss <= LOSS_TOLERANCE:
             return _truth_plane()
@@ -325,6 +330,32 @@ class PythonProblem:
                 if key not in best or margin < best[key][0]:
                     best[key] = margin, plane
         return [plane for _, plane in best.values()]
+
+    # --- other processes ---
+
+    def helpers(self, n_jobs: int) -> OraclePool:
+        """Return processes that answer for the oracle while a training lasts.
+
+        Parameters
+        ----------
+        n_jobs : int
+            How many.
+        """
+        return OraclePool(self, n_jobs)
+
+    def note_worse(self, noted: list[float]) -> None:
+        """Note answers worse than the truth in a list: the process that asked will count them.
+
+        Parameters
+        ----------
+        noted : list of float
+            Gets what `count_worse` is told.
+        """
+        self._noted = noted
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Listings are native memory; another process reads the outputs again.
+        return self.__dict__ | {"_kept": {}, "kept_bytes": 0}
 
     # --- outputs that are tried one by one ---
 
@@ -437,7 +468,16 @@ class PythonProblem:
         weights.flags.writeable = False
         return weights
 
-    def _count_worse(self, i: int, value: float) -> None:
+    def count_worse(self, i: int, value: float) -> None:
+        """Count an answer that was worse than the truth, and warn of the first one.
+
+        Parameters
+        ----------
+        i : int
+            Index of the example.
+        value : float
+            l - w.Δf of the answer, below zero.
+        """
         self.n_worse += 1
         if self.n_worse == 1:
             warnings.warn(

@@ -13,15 +13,38 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.errors import NotCompatibleError
 from maxmargin.features import EncodedBatch
 
-__all__ = ["automatic_C", "squared_norm"]
+__all__ = ["automatic_C", "is_auto", "refuse_auto", "squared_norm"]
 
 #: C is this over the mean squared norm of the tokens' features, within these ends.
 SHARE, LEAST, MOST = 3.0, 0.1, 1.0
 
 #: Values that are squared at once.
 PIECE = 1 << 20
+
+
+def is_auto(C: object) -> bool:
+    """Whether C is the word "auto"."""
+    return isinstance(C, str) and C == "auto"
+
+
+def refuse_auto(C: object, where: str) -> None:
+    """Raise an error if C is "auto", for training that does not have all data at once.
+
+    Parameters
+    ----------
+    C : object
+        What was given.
+    where : str
+        The training that needs a number.
+    """
+    if is_auto(C):
+        raise NotCompatibleError(
+            f'C="auto" needs all labelled data at once; {where} needs a number, such as the C_ of '
+            "a SequenceTagger that was fitted to a part of them"
+        )
 
 
 def squared_norm(batch: EncodedBatch) -> float:

@@ -398,11 +398,11 @@ class Chain(ChainWeightForms):
         self, data: EncodedSequences, dtype: Any
     ) -> tuple[EncodedBatch, NDArray[np.int32]]:
         """Take over the features and labels of sequences that were encoded before."""
-        if self.prior is not None or self.kernel != "linear":
-            what = "a prior" if self.prior is not None else f"the kernel {self.kernel!r}"
+        if self.kernel != "linear":
             raise NotCompatibleError(
-                f"sequences that were encoded before are not trained with {what}: features would "
-                "have to be made of the data themselves; give these"
+                f"sequences that were encoded before are not trained with the kernel "
+                f"{self.kernel!r}: tokens would have to be compared by the data themselves; give "
+                "these"
             )
         if self.labels is not None and list(self.labels) != data.classes:
             raise NotCompatibleError(
@@ -410,14 +410,15 @@ class Chain(ChainWeightForms):
                 f"with {quoted(str(data.classes), 80)}; encode them with these labels"
             )
         encoder = data.encoder_for(self.encoder, dtype)
-        classes = list(data.classes)
-        columns, cost, mask = order_labels(
-            classes, data.label_counts, self.loss_spec, self.allowed
-        )
+        classes, counts, batch = list(data.classes), data.label_counts, data.batch
+        if self.prior is not None:
+            classes, counts = self.prior.encoded_labels(classes, counts, self.labels)
+            batch = self.prior.extend(encoder, None, batch)
+        columns, cost, mask = order_labels(classes, counts, self.loss_spec, self.allowed)
         self.encoder, self._kernel = encoder, None
         self._set_labels(classes, columns)
         self._cost, self._mask = cost, mask
-        return data.batch, data.codes
+        return batch, data.codes
 
     def _set_labels(self, classes: list[Any], columns: NDArray[np.intp]) -> None:
         self.classes_ = classes
@@ -458,6 +459,15 @@ class Chain(ChainWeightForms):
         if isinstance(chain.kernel, Kernel):  # its parameters are numbers
             chain._kernel = chain.kernel
         return chain
+
+    @property
+    def cost(self) -> NDArray[np.float64] | None:
+        """Costs [truth][label] in the order of ``labels_``; None: 1 for each error."""
+        return self._cost
+
+    @cost.setter
+    def cost(self, cost: NDArray[np.float64] | None) -> None:
+        self._cost = cost
 
     @property
     def mask(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]] | None:

@@ -13,6 +13,7 @@ diagonal precision.)
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,21 +112,57 @@ class ChainPrior:
         ValueError
             If the user's list leaves out a label of the prior.
         """
-        old = self.chain.classes_
         if given is not None:
             listed = explicit_labels(given)
-            missing = [label for label in old if label not in listed]
-            if missing:
-                raise ValueError(
-                    f"labels does not have {quoted(missing[0])}, which the prior has; expected "
-                    f"all of its {len(old)} labels, or labels=None"
-                )
+            self._require_labels(listed)
             codes, classes = encode_labels(Y, listed)
             self._data_labels = [classes[k] for k in np.unique(codes)]
             return list(listed)
         found = encode_labels(Y)[1]
         self._data_labels = found
-        union = [*found, *(label for label in old if label not in set(found))]
+        return self._union(found)
+
+    def encoded_labels(
+        self, classes: list[Any], counts: NDArray[np.int64], given: Any
+    ) -> tuple[list[Any], NDArray[np.int64]]:
+        """Return the labels of a chain whose data were encoded before, and their counts.
+
+        Parameters
+        ----------
+        classes : list
+            The labels of the encoded data.
+        counts : int array
+            How many tokens have each.
+        given : list or None
+            All labels, if the user lists them; ``classes`` are these then.
+
+        Returns
+        -------
+        classes : list
+            Those of the prior among them.
+        counts : int array
+            Below zero for labels of the prior alone: they stand behind the others in the order of
+            the weights, so that the numbers of the encoded labels stay what they are.
+        """
+        self._data_labels = [c for c, n in zip(classes, counts, strict=True) if n > 0]
+        if given is not None:
+            self._require_labels(classes)
+            return classes, counts
+        found = dict(zip(classes, counts.tolist(), strict=True))
+        union = self._union(classes)
+        return union, np.array([found.get(label, -1) for label in union], dtype=np.int64)
+
+    def _require_labels(self, listed: Collection[Any]) -> None:
+        old = self.chain.classes_
+        missing = [label for label in old if label not in listed]
+        if missing:
+            raise ValueError(
+                f"labels does not have {quoted(missing[0])}, which the prior has; expected "
+                f"all of its {len(old)} labels, or labels=None"
+            )
+
+    def _union(self, found: list[Any]) -> list[Any]:
+        union = [*found, *(label for label in self.chain.classes_ if label not in set(found))]
         try:
             return sorted(union)
         except TypeError:
@@ -138,8 +175,8 @@ class ChainPrior:
         ----------
         encoder : FeatureEncoder or TemplateEncoder
             Fitted to X.
-        X : object
-            The new data.
+        X : object or None
+            The new data; None of data that were encoded before.
         batch : EncodedBatch
             X in numbers.
 

@@ -38,7 +38,15 @@ from maxmargin.structures.latent_python import Completions, PythonImputer, compl
 from maxmargin.structures.multiclass import Multiclass
 from maxmargin.structures.native import NativeStructure, PreparedProblem
 
-__all__ = ["Imputer", "Latent", "LatentTraining"]
+__all__ = [
+    "Imputer",
+    "Latent",
+    "LatentSide",
+    "LatentTraining",
+    "NativeSide",
+    "PythonSide",
+    "StatesSide",
+]
 
 
 class Imputer(Protocol):
@@ -129,14 +137,14 @@ class Latent:
     def __init__(self, structure: Any, states: int | Mapping[Any, int] | None = None) -> None:
         self.structure = structure
         self.states = states
-        self._side: _Side | None = None
+        self._side: LatentSide | None = None
 
     def __repr__(self) -> str:
         states = "" if self.states is None else f", states={self.states!r}"
         return f"Latent({self.structure!r}{states})"
 
     @property
-    def prepared(self) -> _Side:
+    def prepared(self) -> LatentSide:
         """What training has learned of the data."""
         if self._side is None:
             raise NotCompatibleError("Latent knows no data yet: fit an estimator first")
@@ -175,7 +183,7 @@ class Latent:
             The problem, and what imputes.
         """
         check_choice("start", start, STARTS)
-        side = self._new_side()
+        side = self.new_side()
         rng = np.random.default_rng() if rng is None else rng
         n = len(X) if hasattr(X, "__len__") and not hasattr(X, "shape") else int(np.shape(X)[0])
         factors = example_weights(sample_weight, n)
@@ -185,7 +193,23 @@ class Latent:
         self._side = side
         return training
 
-    def _new_side(self) -> _Side:
+    @property
+    def ready(self) -> bool:
+        """Whether it knows data."""
+        return self._side is not None
+
+    def take_side(self, side: LatentSide) -> None:
+        """Know the data that a side has learned from.
+
+        Parameters
+        ----------
+        side : LatentSide
+            From `new_side`, prepared.
+        """
+        self._side = side
+
+    def new_side(self) -> LatentSide:
+        """Return what answers for the structure, not prepared yet."""
         if self.structure is None:
             raise NotCompatibleError("Latent needs a structure: Latent(Chain(), states=2), say")
         if self.states is not None:
@@ -194,10 +218,10 @@ class Latent:
                     f"states are for Chain and Multiclass; {structure_name(self.structure)} says "
                     "itself what is latent: leave states out"
                 )
-            return _States(LabelStates(self.structure, self.states))
+            return StatesSide(LabelStates(self.structure, self.states))
         if isinstance(self.structure, NativeStructure):
-            return _Native(self.structure)
-        return _Python(self.structure)
+            return NativeSide(self.structure)
+        return PythonSide(self.structure)
 
     def predict(self, X: Any, weights: Any, n_jobs: int = 1) -> list[Any]:
         """Return the visible part of the best complete output of every input.
@@ -267,21 +291,25 @@ class _How(NamedTuple):
     factors: NDArray[np.float64]  # weights of the examples, to be used as they are
 
 
-class _Side(Protocol):
+class LatentSide(Protocol):
     """One of the three ways."""
 
     inner: Any  # the structure whose weights are trained
 
-    def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining: ...
+    def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining:
+        """Learn what the data have, and make the training problem."""
 
-    def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]: ...
+    def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]:
+        """Return the best complete output of every input, of given truths if there are any."""
 
-    def visible(self, z: Any) -> Any: ...
+    def visible(self, z: Any) -> Any:
+        """Return the visible part of a complete output."""
 
-    def loss(self, y: Any, z: Any) -> float: ...
+    def loss(self, y: Any, z: Any) -> float:
+        """Return the loss of a complete output."""
 
 
-class _States:
+class StatesSide:
     """A chain or classes over pairs of a label and a state."""
 
     def __init__(self, labels: LabelStates) -> None:
@@ -289,6 +317,7 @@ class _States:
         self.inner: Any = None
 
     def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining:
+        """Learn what the data have, and make the training problem."""
         prepared = self.labels.prepare(
             X, Y, start=how.start, rng=how.rng, dtype=how.dtype, sample_weight=how.factors
         )
@@ -297,26 +326,31 @@ class _States:
         return training._replace(groups=self.labels.groups_)
 
     def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]:
+        """Return the best complete output of every input, of given truths if there are any."""
         return self.labels.complete(X, weights, n_jobs, given)
 
     def visible(self, z: Any) -> Any:
+        """Return the visible part of a complete output."""
         return self.labels.visible(z)
 
     def loss(self, y: Any, z: Any) -> float:
+        """Return the loss of a complete output."""
         return self.labels.loss(y, self.labels.visible(z))
 
 
-class _Native:
+class NativeSide:
     """A native structure whose loss ignores what is latent."""
 
     def __init__(self, structure: Any) -> None:
         self.inner = structure
 
     def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining:
+        """Learn what the data have, and make the training problem."""
         prepared = self.inner.prepare_problem(X, Y, sample_weight=how.factors, dtype=how.dtype)
         return _native_training(self.inner, prepared, how)
 
     def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]:
+        """Return the best complete output of every input, of given truths if there are any."""
         if given is not None:
             raise NotCompatibleError(
                 f"{structure_name(self.inner)} cannot be asked for the completions of given outputs"
@@ -325,9 +359,11 @@ class _Native:
         return found
 
     def visible(self, z: Any) -> Any:
+        """Return the visible part of a complete output."""
         return z
 
     def loss(self, y: Any, z: Any) -> float:
+        """Return the loss of a complete output."""
         return float(self.inner.loss(y, z))
 
 
@@ -336,36 +372,61 @@ def _native_training(structure: Any, prepared: PreparedProblem, how: _How) -> La
     return LatentTraining(prepared, _native.Imputer(prepared.problem), how.dtype, how.factors)
 
 
-class _Python:
+class PythonSide:
     """A structure of the user's own."""
 
     def __init__(self, structure: Any) -> None:
         self.inner = as_structure(structure)
         self.completions: Completions | None = None
 
-    def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining:
-        check_choice("start", how.start, ("random", "first"))
-        inputs, truths = paired_examples(X, Y)
+    def begin(
+        self, inputs: list[Any], truths: list[Any], start: str, rng: np.random.Generator
+    ) -> list[Any]:
+        """Prepare the structure, and return the completions that training begins with.
+
+        Parameters
+        ----------
+        inputs, truths : list
+            The first examples.
+        start : {"random", "first"}
+            As for `Latent.prepare_training`.
+        rng : numpy.random.Generator
+            For "random".
+        """
         self.inner.prepare(inputs, truths)
         own = Completions(self.inner)
         references = [
-            own.first(x, y, i, how.start, how.rng)
+            own.first(x, y, i, start, rng)
             for i, (x, y) in enumerate(zip(inputs, truths, strict=True))
         ]
         for i, (y, z) in enumerate(zip(truths, references, strict=True)):
             own.require_no_loss(y, z, i)
+        self.completions = own
+        return references
+
+    def prepare(self, X: Any, Y: Any, how: _How) -> LatentTraining:
+        """Learn what the data have, and make the training problem."""
+        check_choice("start", how.start, ("random", "first"))
+        inputs, truths = paired_examples(X, Y)
+        references = self.begin(inputs, truths, how.start, how.rng)
+        own = self.completions
+        assert own is not None
         adapter = PythonProblem(completed(own), inputs, references, example_weight=how.factors)
         require_memory(
             f"the weights ({adapter.n_weights} features, float64, with a copy and the certificate)",
             3 * 8 * adapter.n_weights,
             advice="use fewer features",
         )
-        self.completions = own
-        prepared = PreparedProblem(_native.PythonProblem(adapter), {"n_weights": adapter.n_weights})
+        parts = {
+            "n_weights": adapter.n_weights,
+            "examples": (inputs, truths, how.factors, references),
+        }
+        prepared = PreparedProblem(_native.PythonProblem(adapter), parts)
         imputer = PythonImputer(own, adapter, inputs, truths, references)
         return LatentTraining(prepared, imputer, "float64", how.factors)
 
     def complete(self, X: Any, weights: Any, n_jobs: int, given: Any) -> list[Any]:
+        """Return the best complete output of every input, of given truths if there are any."""
         assert self.completions is not None
         w = weights.view()
         w.flags.writeable = False
@@ -379,8 +440,10 @@ class _Python:
         return [self.completions.best(x, w, y, i) for i, (x, y) in pairs]
 
     def visible(self, z: Any) -> Any:
+        """Return the visible part of a complete output."""
         assert self.completions is not None
         return self.completions.visible(z, -1)
 
     def loss(self, y: Any, z: Any) -> float:
+        """Return the loss of a complete output."""
         return float(self.inner.loss(y, z))

@@ -104,13 +104,32 @@ class LabelStates:
         PreparedProblem
             Of pairs; its reference outputs have the true labels and the chosen states.
         """
+        pairs = self.first_pairs(X, Y, start=start, rng=rng, dtype=dtype)
+        prepared: PreparedProblem = self.inner.prepare_problem(
+            X, pairs, sample_weight=sample_weight, dtype=dtype
+        )
+        return prepared
+
+    def first_pairs(
+        self, X: Any, Y: Any, *, start: str, rng: np.random.Generator, dtype: str
+    ) -> list[Any]:
+        """Learn labels, make the structure over pairs, and choose the first states.
+
+        Parameters
+        ----------
+        X, Y, start, rng, dtype
+            As for `prepare`.
+
+        Returns
+        -------
+        list
+            The outputs of ``inner``, which is not prepared yet: numbers of pairs.
+        """
         check_choice("start", start, STARTS)
         labels = self._labels(X, Y)
         counts = _counts(self.states, labels.classes)
         first = np.cumsum(counts) - counts
-        chosen = self._first_states(
-            X, labels, counts, start=start, rng=rng, dtype=dtype
-        )
+        chosen = self._first_states(X, labels, counts, start=start, rng=rng, dtype=dtype)
         group = np.repeat(np.arange(len(counts)), counts)
         self.classes_, self.first_, self.cost_ = labels.classes, first, labels.cost
         self.pairs_ = [
@@ -118,11 +137,39 @@ class LabelStates:
         ]
         self.inner = self._expanded(labels, group)
         self.groups_ = labels.codes if labels.lengths is None else None
-        pairs = first[labels.codes] + chosen
-        prepared: PreparedProblem = self.inner.prepare_problem(
-            X, _divided(pairs, labels.lengths), sample_weight=sample_weight, dtype=dtype
-        )
-        return prepared
+        return _divided(first[labels.codes] + chosen, labels.lengths)
+
+    def pairs_of(self, Y: Any) -> list[Any]:
+        """Return truths as outputs of ``inner``, with the first state of each label.
+
+        Parameters
+        ----------
+        Y : sequence
+            Labels, or sequences of labels, that are known.
+
+        Returns
+        -------
+        list
+            Numbers of pairs.
+
+        Raises
+        ------
+        ValueError
+            If a label is not known; the message says where it is.
+        """
+        if isinstance(self.inner, Multiclass):
+            codes, _ = encode_classes(Y, self.classes_)
+            return [int(self.first_[c]) for c in codes]
+        places = {label: c for c, label in enumerate(self.classes_)}
+        references = []
+        for i, y in enumerate(Y):
+            for t, label in enumerate(y):
+                if label not in places:
+                    raise ValueError(
+                        f"Y: sequence {i}, token {t} has the label {label!r}, which is not known"
+                    )
+            references.append([int(self.first_[places[label]]) for label in y])
+        return references
 
     def _labels(self, X: Any, Y: Any) -> _Labels:
         base = self.base
@@ -236,15 +283,7 @@ class LabelStates:
         if isinstance(self.inner, Multiclass):
             return self._classes_given(X, weights, n_jobs, given)
         check_lengths(X, given)
-        places = {label: c for c, label in enumerate(self.classes_)}
-        references = []
-        for i, y in enumerate(given):
-            for t, label in enumerate(y):
-                if label not in places:
-                    raise ValueError(
-                        f"Y: sequence {i}, token {t} has the label {label!r}, which is not known"
-                    )
-            references.append([int(self.first_[places[label]]) for label in y])
+        references = self.pairs_of(given)
         problem = self.inner.make_problem(X, references)
         imputer = _native.Imputer(problem)
         imputer.impute(self.inner.native_weights(weights), n_jobs)

@@ -285,6 +285,8 @@ class PythonImputer:
         The training problem over complete outputs.
     X, Y, references : list
         Inputs, truths, and the complete outputs that planes are relative to.
+    outputs : list or None
+        What was imputed last; None: the references.
     """
 
     def __init__(
@@ -294,11 +296,18 @@ class PythonImputer:
         X: list[Any],
         Y: list[Any],
         references: list[Any],
+        *,
+        outputs: list[Any] | None = None,
     ) -> None:
         self._completions, self._adapter = completions, adapter
         self._X, self._Y = X, Y
-        self.outputs = list(references)
-        self._features = [adapter.truth_features(i) for i in range(len(X))]
+        self.outputs = list(references if outputs is None else outputs)
+        self._features = [
+            adapter.truth_features(i)
+            if z is references[i]
+            else completions.features(X[i], z, adapter.n_weights, i)
+            for i, z in enumerate(self.outputs)
+        ]
 
     def impute(
         self, weights: NDArray[np.float64], threads: int = 1

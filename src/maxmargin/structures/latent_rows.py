@@ -43,8 +43,22 @@ from maxmargin.structures.class_labels import (
 from maxmargin.structures.constraints import stacked_rows
 from maxmargin.structures.latent import LatentTraining
 from maxmargin.structures.native import PreparedProblem
+from maxmargin.structures.ragged import EXAMPLE, Schema
 
-__all__ = ["LatentRows"]
+__all__ = ["BAGS", "LatentRows"]
+
+#: Sets of rows as flat arrays.
+BAGS = Schema(
+    {"offsets": (EXAMPLE, "row"), "indptr": ("row", "entry")},
+    {
+        "indices": "entry",
+        "values": "entry",
+        "positive": EXAMPLE,
+        "chosen": EXAMPLE,
+        "example_weight": EXAMPLE,
+    },
+    counted_by="offsets",
+)
 
 
 class LatentRows:
@@ -108,34 +122,92 @@ class LatentRows:
         LatentTraining
             The problem, and what imputes.
         """
-        check_choice("start", start, ("first", "random"))
-        rows, counts = self._rows(X, None)
-        codes, classes = encode_classes(y)
-        if len(classes) != 2:
-            shown = ", ".join(map(repr, classes[:5]))
-            raise ValueError(
-                f"y has {len(classes)} classes ({shown}); expected two: a latent SVM tells one "
-                "class from another"
-            )
-        if len(counts) != len(codes):
-            raise ValueError(
-                f"X has {len(counts)} examples and y has {len(codes)} labels; expected as many"
-            )
-        factors = example_weights(sample_weight, len(codes))
-        factors = np.ones(len(codes)) if factors is None else factors.copy()
-        chosen = rng.integers(counts) if start == "random" else np.zeros_like(counts)
-        parts = _listing(rows, counts, codes == 1, chosen)
-        parts["example_weight"] = factors
-        problem = _native.ListedProblem(**parts)
-        self.classes_ = classes
-        self.n_columns_ = int(rows.shape[1]) - (self.bias != 0)
+        parts = self.first_bags(X, y, sample_weight, start=start, rng=rng)
+        problem = self.bags_problem(parts)
         kind = weight_dtype(dtype)
         require_memory(
             f"the weights ({self.n_features} features, with a copy and the certificate)",
             self.n_features * (2 * kind.itemsize + 8),
         )
         prepared = PreparedProblem(problem, {**parts, "n_weights": self.n_features})
-        return LatentTraining(prepared, _native.Imputer(problem), kind.name, factors, codes)
+        factors, groups = parts["example_weight"], parts["positive"].astype(np.intp)
+        return LatentTraining(prepared, _native.Imputer(problem), kind.name, factors, groups)
+
+    def first_bags(
+        self, X: Any, y: Any, sample_weight: Any, *, start: str, rng: np.random.Generator | None
+    ) -> dict[str, Any]:
+        """Learn classes and features, and choose a reference row of each positive example.
+
+        Parameters
+        ----------
+        X, y, sample_weight, start, rng
+            As for `prepare_training`. Classes that are known already (`classes_`) stay.
+
+        Returns
+        -------
+        dict
+            The arrays of `BAGS`.
+        """
+        check_choice("start", start, ("first", "random"))
+        rows, counts = self._rows(X, None)
+        codes, classes = encode_classes(y, self.classes_ or None)
+        if len(classes) != 2:
+            shown = ", ".join(map(repr, classes[:5]))
+            raise ValueError(
+                f"y has {len(classes)} classes ({shown}); expected two: a latent SVM tells one "
+                "class from another"
+            )
+        bags = _bags(rows, counts, codes, sample_weight)
+        if start == "random":
+            bags["chosen"] = np.random.default_rng(rng).integers(counts)
+        self.classes_ = classes
+        self.n_columns_ = int(rows.shape[1]) - (self.bias != 0)
+        return bags
+
+    def bags(self, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+        """Return more examples, by what is known.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `prepare_training`.
+        """
+        rows, counts = self._rows(X, self.n_columns_)
+        return _bags(rows, counts, encode_classes(y, self.classes_)[0], sample_weight)
+
+    def bags_problem(self, bags: dict[str, Any]) -> _native.Problem:
+        """Return the training problem; weights of examples are those of the arrays, no copy.
+
+        Parameters
+        ----------
+        bags : dict
+            The arrays of `BAGS`.
+        """
+        rows, counts = self._matrix(bags), np.diff(bags["offsets"])
+        parts = _listing(rows, counts, bags["positive"], bags["chosen"])
+        return _native.ListedProblem(**parts, example_weight=bags["example_weight"])
+
+    def best_rows(self, bags: dict[str, Any], weights: NDArray[Any]) -> dict[str, Any]:
+        """Return the same examples with the best rows of the positive ones as references.
+
+        Parameters
+        ----------
+        bags : dict
+            The arrays of `BAGS`.
+        weights : array
+            The weights.
+        """
+        scores = np.asarray(self._matrix(bags) @ weights.astype(np.float64))
+        own = np.split(scores, bags["offsets"][1:-1])
+        best = np.array([int(np.argmax(each)) for each in own], dtype=np.int64)
+        return {**bags, "chosen": np.where(bags["positive"], best, 0)}
+
+    def _matrix(self, bags: dict[str, Any]) -> Any:
+        import scipy.sparse
+
+        shape = (len(bags["indptr"]) - 1, self.n_features)
+        parts = (bags["values"], bags["indices"], bags["indptr"])
+        return scipy.sparse.csr_array(parts, shape=shape)
 
     def _rows(self, X: Any, n_columns: int | None) -> tuple[Any, NDArray[np.int64]]:
         """Return the rows of all examples as one sparse matrix with the bias, and how many."""
@@ -210,6 +282,27 @@ class LatentRows:
         if len(structure.classes_) != 2 or structure.n_features == 0:
             raise ValueError("there are not two classes, or there is no feature")
         return structure
+
+
+def _bags(
+    rows: Any, counts: NDArray[np.int64], codes: NDArray[Any], sample_weight: Any
+) -> dict[str, Any]:
+    """Return examples as the arrays of `BAGS`, the first rows as references."""
+    if len(counts) != len(codes):
+        raise ValueError(
+            f"X has {len(counts)} examples and y has {len(codes)} labels; expected as many"
+        )
+    factors = example_weights(sample_weight, len(codes))
+    return {
+        "offsets": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        "indptr": rows.indptr.astype(np.int64),
+        "indices": rows.indices.astype(np.uint32),
+        "values": np.asarray(rows.data, dtype=np.float64),
+        "positive": codes == 1,
+        "chosen": np.zeros(len(codes), np.int64),
+        # A copy, which may be changed: those of the self-paced order are.
+        "example_weight": np.ones(len(codes)) if factors is None else factors.copy(),
+    }
 
 
 def _listing(

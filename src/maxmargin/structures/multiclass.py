@@ -168,6 +168,33 @@ class Multiclass(Structure):
             The native problem, and its parts.
         """
         matrix, codes = self._learn(X, Y)
+        return self._training_problem(matrix, codes, sample_weight, dtype)
+
+    def make_problem(
+        self, X: Any, Y: Any, sample_weight: Any = None, *, dtype: Any = "float32"
+    ) -> _native.Problem:
+        """Make a native training problem with the classes and features that are known.
+
+        Parameters
+        ----------
+        X, Y, sample_weight, dtype
+            As for `prepare_problem`; all labels must be known.
+
+        Returns
+        -------
+        _native.Problem
+            Of these examples alone; its weights are those of all of them.
+        """
+        matrix, codes = self._inputs(X), known_classes(Y, self._codes)
+        if matrix.shape[0] != len(codes):
+            raise ValueError(
+                f"X has {matrix.shape[0]} examples and y has {len(codes)} labels; expected as many"
+            )
+        return self._training_problem(matrix, codes, sample_weight, dtype).problem
+
+    def _training_problem(
+        self, matrix: Any, codes: NDArray[np.int32], sample_weight: Any, dtype: Any
+    ) -> PreparedProblem:
         rows = ExampleMatrix(matrix, self.bias, weight_dtype(dtype).name)
         parts: dict[str, Any] = {
             "n_classes": len(self.classes_),
@@ -296,16 +323,18 @@ class Multiclass(Structure):
 
     # --- predictions ---
 
+    def _inputs(self, X: Any) -> Any:
+        """Return inputs as a matrix with the features that are known."""
+        self._require_prepared()
+        if self.words is not None:
+            return self.words.transform(X)
+        return example_matrix(X, self.n_columns_)
+
     def _problem(
         self, X: Any, weights: NDArray[Any], codes: NDArray[np.int32] | None = None
     ) -> Any:
         """Return inputs, with labels or without, as a native problem."""
-        self._require_prepared()
-        if self.words is not None:
-            matrix = self.words.transform(X)
-        else:
-            matrix = example_matrix(X, self.n_columns_)
-        rows = ExampleMatrix(matrix, self.bias, weights.dtype.name)
+        rows = ExampleMatrix(self._inputs(X), self.bias, weights.dtype.name)
         if codes is None:
             codes = np.zeros(rows.n, np.int32)
         elif len(codes) != rows.n:
@@ -403,11 +432,7 @@ class Multiclass(Structure):
     # --- the protocol: one example, in Python ---
 
     def _row(self, x: Any) -> NDArray[np.float64]:
-        self._require_prepared()
-        if self.words is not None:
-            matrix = self.words.transform([x])
-        else:
-            matrix = example_matrix([x], self.n_columns_)
+        matrix = self._inputs([x])
         dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
         row = np.asarray(dense, dtype=np.float64).ravel()
         return np.append(row, self.bias) if self.bias != 0 else row

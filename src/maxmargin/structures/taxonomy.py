@@ -132,6 +132,8 @@ class Taxonomy(Multiclass):
         self.rivals = rivals
         self.nodes_: list[Hashable] = []
         self._known: ClassNodes | None = None
+        # Classes of the training labels, ascending: the rivals of "seen".
+        self._seen: NDArray[np.int32] = np.empty(0, np.int32)
 
     def __repr__(self) -> str:
         return f"Taxonomy(loss={self.loss_spec!r}, bias={self.bias!r}, words={self.words!r})"
@@ -172,6 +174,7 @@ class Taxonomy(Multiclass):
         self._known = known
         self._set(names, int(matrix.shape[1]), cost)
         place = np.array([self._codes[label] for label in seen], dtype=np.int32)
+        self._seen = np.unique(place)
         return matrix, place[seen_codes]
 
     def _graph(self, labels: list[Hashable]) -> TaxonomyGraph:
@@ -206,31 +209,15 @@ class Taxonomy(Multiclass):
 
     # --- training and prediction, in native code ---
 
-    def prepare_problem(
-        self, X: Any, Y: Any, sample_weight: Any = None, *, dtype: Any = "float32"
+    def _training_problem(
+        self, matrix: Any, codes: NDArray[np.int32], sample_weight: Any, dtype: Any
     ) -> PreparedProblem:
-        """Learn classes and features and make the training problem.
-
-        Parameters
-        ----------
-        X, Y
-            Inputs and their labels.
-        sample_weight : array of shape (n_examples,), optional
-            A factor of C for each example, finite and not negative.
-        dtype : "float32" or "float64"
-            As which values of sparse features are kept.
-
-        Returns
-        -------
-        PreparedProblem
-            The native problem, and its parts.
-        """
         kind = weight_dtype(dtype).name
-        matrix, codes = self._learn(X, Y)
         cost, lambdas = self._cost, self.known.lambdas
         if self.rivals == "seen":
-            seen, places = np.unique(codes, return_inverse=True)
-            codes, lambdas = places.astype(np.int32), some_rows(lambdas, seen)
+            seen = self._seen
+            codes = np.searchsorted(seen, codes).astype(np.int32)
+            lambdas = some_rows(lambdas, seen)
             cost = None if cost is None else np.ascontiguousarray(cost[np.ix_(seen, seen)])
         parts = {
             **self._arguments(ExampleMatrix(matrix, self.bias, kind), codes, lambdas),

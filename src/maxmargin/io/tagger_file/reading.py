@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from maxmargin.io.container import Container
 
-__all__ = ["load_tagger"]
+__all__ = ["load_tagger", "read_mask"]
 
 
 def load_tagger(
@@ -86,7 +86,7 @@ def _restored(container: Container, function: Callable[[Any], Any] | None) -> Ta
     else:
         weights = read_weights(arrays, sizes)
         encoder.double = getattr(weights, "dtype", None) == np.float64
-    mask = _read_mask(arrays, L)
+    mask = read_mask(arrays, L)
     chain = Chain.restore(encoder, classes, np.array(columns, dtype=np.intp), mask, **options)
     chain.constraints = restore_constraints(meta, arrays)
     if "objective" not in meta:
@@ -101,8 +101,21 @@ def _restored(container: Container, function: Callable[[Any], Any] | None) -> Ta
     return TaggerModel(chain, weights, meta, objective)
 
 
-def _read_mask(arrays: Mapping[str, NDArray[Any]], n_labels: int) -> Any:
-    """Return which labels may follow each other, begin and end; None if all may."""
+def read_mask(arrays: Mapping[str, NDArray[Any]], n_labels: int) -> Any:
+    """Return which labels may follow each other, begin and end; None if all may.
+
+    Parameters
+    ----------
+    arrays : mapping
+        Of the file.
+    n_labels : int
+        How many labels there are.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not fit.
+    """
     if not any(name in arrays for name in MASKS):
         return None
     mask = tuple(arrays[name] for name in MASKS)

@@ -21,6 +21,8 @@ __all__ = ["entry_arrays", "read_weights", "require_finite", "weight_arrays"]
 
 #: Weights that fit this many bytes are loaded as a full matrix, larger ones stay sparse.
 FULL_BYTES = 128 << 20
+#: Rows that are looked at together when weights are written.
+ROWS = 4096
 _FLOATS = (np.float32, np.float64)
 _LABEL_DTYPES = (np.uint8, np.uint16, np.uint32)
 
@@ -51,7 +53,7 @@ def weight_arrays(
     """
     n_sparse, n_labels = nonzero.shape
     used = kept if named else np.flatnonzero(nonzero.any(axis=1))
-    sparse = entry_arrays("", matrix[used, :n_labels], nonzero[used])
+    sparse = entry_arrays("", matrix, used, n_labels)
     sparse["tail"] = np.ascontiguousarray(matrix[n_sparse:, :n_labels])
     if not named:
         sparse["rows"] = used.astype(np.uint32)
@@ -62,31 +64,42 @@ def weight_arrays(
 
 
 def entry_arrays(
-    prefix: str, rows: NDArray[Any], nonzero: NDArray[np.bool_]
+    prefix: str, matrix: NDArray[Any], used: NDArray[np.intp], n_labels: int
 ) -> dict[str, NDArray[Any]]:
     """Return rows of weights as entries that are not zero.
+
+    Some rows at a time: a model is often written by a process that must stay within a budget of
+    memory, and indices of all entries at once would take more than the weights.
 
     Parameters
     ----------
     prefix : str
         "" or "pair_".
-    rows : array of shape (rows, labels)
+    matrix : array of shape (rows, at least n_labels)
         The weights.
-    nonzero : bool array of the same shape
-        Which of them are not zero.
+    used : array of int
+        The rows to take.
+    n_labels : int
+        The columns to take.
 
     Returns
     -------
     dict
         The arrays for the file.
     """
-    n_labels = rows.shape[1]
-    place, labels = np.nonzero(nonzero)
-    counts = nonzero.sum(axis=1)
+    label_type = np.min_scalar_type(max(n_labels - 1, 1))
+    counts = np.zeros(len(used), np.uint8 if n_labels < 256 else np.uint32)
+    labels, weights = [np.empty(0, label_type)], [np.empty(0, matrix.dtype)]
+    for begin in range(0, len(used), ROWS):
+        rows = matrix[used[begin : begin + ROWS], :n_labels]
+        nonzero = rows != 0
+        counts[begin : begin + ROWS] = nonzero.sum(axis=1)
+        labels.append(np.nonzero(nonzero)[1].astype(label_type))
+        weights.append(rows[nonzero])
     return {
-        f"{prefix}counts": counts.astype(np.uint8 if n_labels < 256 else np.uint32),
-        f"{prefix}entry_labels": labels.astype(np.min_scalar_type(max(n_labels - 1, 1))),
-        f"{prefix}entry_weights": rows[place, labels],
+        f"{prefix}counts": counts,
+        f"{prefix}entry_labels": np.concatenate(labels),
+        f"{prefix}entry_weights": np.concatenate(weights),
     }
 
 

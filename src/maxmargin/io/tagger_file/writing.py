@@ -123,7 +123,7 @@ def _weight_parts(chain: Chain, weights: NDArray[Any]) -> _Stored:
         if len(pairs):
             arrays |= line_arrays("pair_", encoder.bigrams, pairs)
             rows = blocks[pairs].reshape(-1, L)
-            arrays |= entry_arrays("pair_", rows, rows != 0)
+            arrays |= entry_arrays("pair_", rows, np.arange(len(rows)), L)
     arrays |= weight_arrays(matrix[: layout.pairs.start], nonzero, kept, named=named)
     return _Stored(arrays, {"dtype": matrix.dtype.name}, len(kept), len(pairs))
 

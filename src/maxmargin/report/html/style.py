@@ -147,6 +147,7 @@ body{{max-width:none;padding:0;font-size:10pt}}
 *{{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 nav{{display:none}}
 .scroll{{overflow:visible}}
+.beside .scroll,.by-label details{{grid-column:1/-1}}
 figure,.error,tr{{break-inside:avoid}}
 h2,h3,caption{{break-after:avoid}}
 details::details-content{{content-visibility:visible;block-size:auto}}

@@ -9,15 +9,18 @@ from maxmargin.structures.chain import Chain
 from maxmargin.structures.duck import structure_name
 from maxmargin.structures.growing.base import Change, Growing
 from maxmargin.structures.growing.chain import GrowingChain
+from maxmargin.structures.growing.latent import GrowingLatent, growing_latent
 from maxmargin.structures.growing.listed import KINDS as LISTED
 from maxmargin.structures.growing.listed import GrowingListed, GrowingPython
 from maxmargin.structures.growing.matrix import GrowingClasses, GrowingRows, GrowingTaxonomy
+from maxmargin.structures.latent import Latent
+from maxmargin.structures.latent_rows import LatentRows
 from maxmargin.structures.multiclass import Multiclass
 from maxmargin.structures.native import NativeStructure
 from maxmargin.structures.rows import LinearRows
 from maxmargin.structures.taxonomy import Taxonomy
 
-__all__ = ["Change", "Growing", "growing", "keeps_examples"]
+__all__ = ["Change", "Growing", "GrowingLatent", "growing", "keeps_examples"]
 
 #: The first that fits counts.
 KINDS: tuple[tuple[type, type[Growing]], ...] = (
@@ -44,6 +47,8 @@ def growing(structure: Any, dtype: str) -> Growing:
     NotCompatibleError
         If examples of this structure must all be there at once.
     """
+    if isinstance(structure, Latent | LatentRows):
+        return growing_latent(structure, dtype, growing)
     for kind, wrapped in KINDS:
         if isinstance(structure, kind):
             return wrapped(structure, dtype)

@@ -52,20 +52,26 @@ class GrowingListed(Growing):
     def first(self, X: Any, Y: Any, fit_params: Mapping[str, Any]) -> Listed:
         """Let the structure learn from the first examples."""
         self.structure.prepare_problem(X, Y, **fit_params, dtype=self.dtype)
-        return self._listed(X, Y, fit_params)
+        return self.listed(X, Y, fit_params)
 
     def adopt(self, parts: Any) -> tuple[Listed, None]:
         """Go on from what ``fit`` was given."""
-        return self._listed(*parts), None
+        return self.listed(*parts), None
 
     def more(self, X: Any, Y: Any, fit_params: Mapping[str, Any]) -> tuple[Listed, Change | None]:
         """Take examples in."""
-        data = self._listed(X, Y, fit_params)
+        data = self.listed(X, Y, fit_params)
         self.problem(data)  # which says what is wrong with them
         return data, None
 
-    def _listed(self, X: Any, Y: Any, fit_params: Mapping[str, Any]) -> Listed:
-        """Return examples as lists of their own, which nobody else changes."""
+    def listed(self, X: Any, Y: Any, fit_params: Mapping[str, Any]) -> Listed:
+        """Return examples as lists of their own, which nobody else changes.
+
+        Parameters
+        ----------
+        X, Y, fit_params
+            As in `first`.
+        """
         if Y is None:
             raise ValueError("y is None; expected an output for each input")
         # Trees without sentences: the words are their leaves.
@@ -130,13 +136,18 @@ class GrowingPython(GrowingListed):
 
     def first(self, X: Any, Y: Any, fit_params: Mapping[str, Any]) -> Listed:
         """Prepare the structure with the first examples."""
-        data = self._listed(*paired_examples(X, Y), fit_params)
+        data = self.listed(*paired_examples(X, Y), fit_params)
         self.structure.prepare(data.X, data.Y)
         self.problem(data)
         return data
 
     def problem(self, data: Listed) -> _native.Problem:
         """Return examples as a problem whose oracle is in Python."""
-        adapter = PythonProblem(self.structure, *paired_examples(data.X, data.Y), self._n_weights)
+        adapter = PythonProblem(
+            self.structure,
+            *paired_examples(data.X, data.Y),
+            self._n_weights,
+            example_weight=data.weights,
+        )
         self._n_weights = adapter.n_weights
         return _native.PythonProblem(adapter)
