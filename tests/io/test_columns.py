@@ -166,3 +166,12 @@ def test_parts_of_a_file():
     assert table.native.line_of(0) == 50
     with pytest.raises(FileFormatError, match=r"^x\.txt: line 50: found 2 .*; expected 3$"):
         parse_columns(b"a b\n", "x.txt", n_columns=3, first_line=50)
+
+
+def test_carriage_returns_alone_are_no_line_ends(tmp_path):
+    path = tmp_path / "mac.tsv"
+    path.write_bytes(b"dogs\tN\rbark\tV\r\rcats\tN\r")
+    with pytest.raises(FileFormatError, match="mac.tsv: its lines end with carriage returns"):
+        read_columns(path)
+    path.write_bytes(b"dogs\tN\r")  # one line, the end of which was cut
+    assert len(read_columns(path)) == 1

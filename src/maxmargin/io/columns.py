@@ -97,6 +97,11 @@ def parse_columns(
         raise ValueError(
             f"comment is {quoted(comment)}; expected text that UTF-8 can hold"
         ) from None
+    if b"\n" not in data and b"\r" in data.rstrip(b"\r"):
+        raise FileFormatError(
+            f"{source}: its lines end with carriage returns alone (\\r), as those of old Macs do; "
+            "expected \\n or \\r\\n"
+        )
     try:
         native = Columns.parse(data, separator, comment or "", n_columns, first_line)
     except ValueError as error:
