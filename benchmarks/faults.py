@@ -40,17 +40,17 @@ HANGS = 300.0
 
 
 class Killer:
-    """Kills a worker process after some seconds; its nanny starts another one."""
+    """Kills a worker process after some seconds."""
 
-    def __init__(self, pids: list[int], seconds: float) -> None:
+    def __init__(self, pid: int, seconds: float) -> None:
         self.when = 0.0
-        self._pids, self._seconds = pids, seconds
+        self._pid = pid
         self._timer = threading.Timer(seconds, self._kill)
 
     def _kill(self) -> None:
         self.when = time.perf_counter()
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self._pids[0], signal.SIGKILL)
+            os.kill(self._pid, signal.SIGKILL)
 
     def __enter__(self) -> Killer:
         self._timer.start()
@@ -66,18 +66,6 @@ def trained(client: Any, files: list[str], options: dict[str, Any]) -> tuple[Any
     tagger = DaskSequenceTagger(client=client, **options)
     tagger.fit(files)
     return tagger, time.perf_counter() - begin
-
-
-def present(client: Any, n: int) -> list[int]:
-    """Wait for all workers to be there; return their processes."""
-    end = time.monotonic() + 180
-    while time.monotonic() < end:
-        with contextlib.suppress(Exception):
-            pids = sorted(client.run(os.getpid).values())
-            if len(pids) == n:
-                return pids
-        time.sleep(0.2)
-    raise SystemExit(f"after 180 s there are not {n} workers again")
 
 
 def main() -> None:
@@ -99,16 +87,19 @@ def main() -> None:
     }
     rng = np.random.default_rng(given.seed)
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder, local_client(2) as client:
+    with tempfile.TemporaryDirectory() as folder:
         files = [str(file) for file in write_parts(table, 2, Path(folder))]
-        trained(client, files, options)  # workers load their modules
-        usual = float(np.median([trained(client, files, options)[1] for _ in range(3)]))
+        with local_client(2) as client:
+            trained(client, files, options)  # workers load their modules
+            usual = float(np.median([trained(client, files, options)[1] for _ in range(3)]))
         print(f"without faults: {usual:.2f} s (median of 3)", flush=True)
         for number in range(given.runs):
-            pids = present(client, 2)
-            moment = float(rng.uniform(0.0, usual))
-            with Killer([pids[int(rng.integers(2))]], moment) as killer:
-                tagger, seconds = trained(client, files, options)
+            with local_client(2) as client:  # all workers are there again
+                trained(client, files, options)
+                pids = sorted(client.run(os.getpid).values())
+                moment = float(rng.uniform(0.0, usual))
+                with Killer(pids[int(rng.integers(2))], moment) as killer:
+                    tagger, seconds = trained(client, files, options)
             gap = tagger.certificate_.gap
             again = primal_here(tagger, table, task.C)
             rows.append(
