@@ -171,7 +171,7 @@ def test_parts_of_a_file():
 def test_carriage_returns_alone_are_no_line_ends(tmp_path):
     path = tmp_path / "mac.tsv"
     path.write_bytes(b"dogs\tN\rbark\tV\r\rcats\tN\r")
-    with pytest.raises(FileFormatError, match="mac.tsv: its lines end with carriage returns"):
+    with pytest.raises(FileFormatError, match=r"mac\.tsv: its lines end with carriage returns"):
         read_columns(path)
     path.write_bytes(b"dogs\tN\r")  # one line, the end of which was cut
     assert len(read_columns(path)) == 1

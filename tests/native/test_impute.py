@@ -112,8 +112,8 @@ def test_rows_impute_the_best_row_of_positive_examples(seed):
         if y[i] == 0:
             assert values[i] == 0.0
             continue
-        first = int(parts["offsets"][i])
-        entries = slice(int(parts["indptr"][first]), int(parts["indptr"][first + 1]))
+        chosen = int(parts["offsets"][i] + parts["chosen"][i])
+        entries = slice(int(parts["indptr"][chosen]), int(parts["indptr"][chosen + 1]))
         reference = parts["values"][entries] @ w[parts["indices"][entries]]
         assert values[i] == pytest.approx(scores.max() - reference, abs=1e-9)
 

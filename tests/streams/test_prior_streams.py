@@ -72,7 +72,7 @@ def test_a_stream_gives_the_model_of_memory(tmp_path, options, precision):
     adapted = {"prior": old, "prior_precision": precision, "C": 0.5, **features, **EXACT}
     X, y = shaped(NEW, features)
     once = SequenceTagger(**adapted).fit(X, y)
-    streamed = SequenceTagger(**adapted).fit_stream(list(zip(X, y, strict=True)), memory="600M")
+    streamed = SequenceTagger(**adapted).fit_stream(list(zip(X, y, strict=True)), memory="4G")
     assert_same_model(once, streamed, X)
     encode(list(zip(X, y, strict=True)), tmp_path / "d.mme", dtype="float64", **features)
     corpus = EncodedCorpus.open(tmp_path / "d.mme")
@@ -133,7 +133,7 @@ def test_priors_that_do_not_fit():
         SequenceTagger(template="words", prior=old, **EXACT).fit_stream(odd)
 
 
-@pytest.mark.parametrize("more", [["--stream", "--memory", "600M"], ["--memory", "600M"]])
+@pytest.mark.parametrize("more", [["--stream", "--memory", "4G"], ["--memory", "4G"]])
 def test_the_command(tmp_path, capsys, more):
     source = write(tmp_path / "old.tsv", *OLD)
     target = write(tmp_path / "new.tsv", *NEW)

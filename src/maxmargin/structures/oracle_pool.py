@@ -12,7 +12,6 @@ there processes at all, how many examples are sent at a time) changes no result.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 import time
@@ -79,7 +78,7 @@ class OraclePool:
         self._starting: list[Any] = []  # a future for each process that is not known to be there
         self._refused = False
         self._shared: NDArray[np.float64] | None = None  # number of the announcement, then w
-        self._path: Path | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None  # of the file with w
         self._announced = 0
         self._sent = False
         self._calls, self._seconds = 0, 0.0
@@ -277,8 +276,7 @@ class OraclePool:
             )
             return
         try:
-            self._share()
-            executor = oracle_worker.new_executor(self.n_jobs, payload, str(self._path))
+            executor = oracle_worker.new_executor(self.n_jobs, payload, self._share())
             # The first tasks make it start processes; each says that it is ready.
             self._starting = [executor.submit(oracle_worker.ready) for _ in range(self.n_jobs)]
         except (OSError, AssertionError, RuntimeError) as error:
@@ -287,13 +285,16 @@ class OraclePool:
             return
         self._executor = executor
 
-    def _share(self) -> None:
-        """Make the file that holds w, in memory if there is a place for that."""
+    def _share(self) -> str:
+        """Make the file that holds w, in memory if there is a place for that; return its name."""
         size = self._problem.n_weights + 1
-        handle, name = tempfile.mkstemp(prefix="maxmargin-w-", dir=_memory_directory(8 * size))
-        self._path = Path(name)
-        os.close(handle)
+        place = _memory_directory(8 * size)
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="maxmargin-w-", dir=place, ignore_cleanup_errors=True
+        )
+        name = str(Path(self._folder.name) / "w")
         self._shared = np.memmap(name, dtype=np.float64, mode="w+", shape=(size,))
+        return name
 
     def _warn(self, why: str) -> None:
         warnings.warn(
@@ -312,10 +313,9 @@ class OraclePool:
         if executor is not None:
             executor.shutdown(wait=True, kill_workers=True)
         self._shared = None
-        path, self._path = self._path, None
-        if path is not None:
-            with contextlib.suppress(OSError):
-                path.unlink()
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.cleanup()
 
     def wait_until_ready(self, seconds: float = 60.0) -> bool:
         """Start the processes now and wait for them; for tests and benchmarks.
