@@ -14,8 +14,9 @@ __all__ = ["batch_size", "with_helpers"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Exact passes ask so many times for answers, each time under the newest w.
-BATCHES = 8
+#: Exact passes ask so many times for answers, each time under the newest w, but for no fewer than
+#: `LEAST` examples: planes of an older w are worth less, and more calls of the oracle are needed.
+BATCHES, LEAST = 50, 8
 
 
 def batch_size(problem: Problem, n_jobs: int) -> int:
@@ -36,7 +37,7 @@ def batch_size(problem: Problem, n_jobs: int) -> int:
     """
     if n_jobs == 1 or not isinstance(problem, PythonProblem):
         return 0
-    return -(-problem.n_examples // BATCHES)
+    return max(-(-problem.n_examples // BATCHES), LEAST)
 
 
 def with_helpers(train: Callable[P, R]) -> Callable[P, R]:
