@@ -57,9 +57,9 @@ class EngineHandle final : public Owned {
       return engine.exact_pass(visited, options, threads);
     });
   }
-  PassResult cached_pass(Order order, const PassOptions& options, std::optional<double> seconds) {
+  PassResult cached_pass(Order order, const PassOptions& options, std::optional<double> seconds, int threads) {
     check_order(order, problem_.n_examples());
-    return run(seconds, [&](auto& engine) { return engine.cached_pass({order.data(), order.shape(0)}, options); });
+    return run(seconds, [&](auto& engine) { return engine.cached_pass({order.data(), order.shape(0)}, options, threads); });
   }
   PassResult newton_pass(const NewtonOptions& options, std::optional<double> seconds) {
     return run(seconds, [&](auto& engine) { return engine.newton_pass(options); });
@@ -506,20 +506,20 @@ void bind_engine(nb::module_& m) {
       .def("__init__",
            [](PassOptions* self, double tau, double tau_inner, double tau_relative, int max_smo,
               int rounds, double relaxation, bool recombine, double min_violation, bool prune,
-              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average, bool coordinate, std::uint64_t seed, double open, double share, double tolerance, int replay, std::size_t seen) {
+              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average, bool coordinate, std::uint64_t seed, double open, double share, double tolerance, int replay, std::size_t seen, bool joint) {
              require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0 && min_violation >= 0, "tolerances must not be negative");
              require(mu >= 0 && std::isfinite(mu), "mu must not be negative");
              require(relaxation > 0 && relaxation < 2, "relaxation must be between 0 and 2");
              require(share >= 0 && tolerance >= 0 && std::isfinite(open) && std::isfinite(share), "open and share must be finite, share and tolerance not negative");
              require(replay >= 0, "replay must not be negative");
              require(max_smo >= 1 && rounds >= 1, "max_smo and rounds must be at least 1");
-             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average, coordinate, seed, replay, seen, open, share, tolerance};
+             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average, coordinate, seed, replay, seen, open, share, tolerance, joint};
            },
            nb::kw_only(), "tau"_a = 0.0, "tau_inner"_a = 0.0, "tau_relative"_a = 0.0,
            "max_smo"_a = 1000, "rounds"_a = 1, "relaxation"_a = 1.0, "recombine"_a = false,
            "min_violation"_a = 0.0, "prune"_a = true, "mu"_a = 0.0, "beta_steps"_a = true,
            "epsilon"_a = -1.0, "frank_wolfe"_a = false, "average"_a = false, "coordinate"_a = false, "seed"_a = 0,
-           "open"_a = 0.0, "share"_a = 0.0, "tolerance"_a = kInfinity, "replay"_a = 0, "seen"_a = 0);
+           "open"_a = 0.0, "share"_a = 0.0, "tolerance"_a = kInfinity, "replay"_a = 0, "seen"_a = 0, "joint"_a = false);
 
   nb::class_<NewtonOptions>(m, "NewtonOptions")
       .def("__init__",
@@ -558,7 +558,7 @@ void bind_engine(nb::module_& m) {
       .init<Problem&, double, bool, bool, const Link&, double, const std::string&, const std::string&>("problem"_a, "C"_a, "single"_a = true,
            "factored"_a = true, "link"_a = Link{}, "nu"_a = 0.0, "slack"_a = "linear", "rescale"_a = "margin", nb::keep_alive<1, 2>())
       .def("exact_pass", &EngineHandle::exact_pass, "order"_a, "options"_a, "seconds"_a = nb::none(), "batch"_a = 0, "threads"_a = 1)
-      .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
+      .def("cached_pass", &EngineHandle::cached_pass, "order"_a, "options"_a, "seconds"_a = nb::none(), "threads"_a = 1)
       .def("newton_pass", &EngineHandle::newton_pass, "options"_a, "seconds"_a = nb::none())
       .def("coordinate_pass", &EngineHandle::coordinate_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .property("offers_coordinates", &EngineHandle::offers_coordinates)

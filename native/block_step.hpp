@@ -42,6 +42,8 @@ struct Lane {
   std::vector<double> F, row, before, coef;
   std::vector<Code> code;
   std::vector<std::uint32_t> survivors;
+  double loss = 0.0, price = 0.0;  // what its steps added to the sums of the share, where several threads make steps
+  bool apart = false;              // whether they do
   double top = 0.0, mean = 0.0, low = 0.0;  // of the part last stepped on: max F, Σ α F, min_{α>0} F
 };
 
@@ -178,7 +180,11 @@ class BlockStep {
       part.stiffness = static_cast<float>(std::clamp(wanted, 0.5 * double(part.stiffness), 1.0));
       part.stiffness = std::max(part.stiffness, 0.02f);
     }
-    blocks.add_to_sums(more_loss, more_price);
+    if (lane.apart) {
+      lane.loss += more_loss, lane.price += more_price;
+    } else {
+      blocks.add_to_sums(more_loss, more_price);
+    }
     result.gain += gain;
     result.smo_steps += steps;
     ++result.solved;

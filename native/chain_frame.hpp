@@ -125,11 +125,20 @@ class ChainFrame : public Structure<T> {
 
   const Emissions<T>& emissions() const { return emissions_; }
 
-  Edges<T> edges(const T* w) const { return edges_of(w + data_.row_transition() * Lp_); }
+  Edges<T> edges(const WeightView<T>& w) const { return edges_of(w.tail_row(data_.row_transition() * Lp_)); }
   // From the rows of transitions, start and end, which stand together.
   Edges<T> edges_of(const T* rows) const { return {rows, rows + L_ * Lp_, rows + (L_ + 1) * Lp_}; }
 
   bool has_pairs() const { return pairs_; }
+
+  // Features are numbered as they are first seen, so that the frequent ones are among the first: with 4,000 rows about two
+  // thirds of the entries of tokens (chunking, parts of speech, names). Copies of these should stay in a core's own cache.
+  bool contended(Contended& which) const override {
+    const std::size_t rows = std::clamp(kContendedBytes / (Lp_ * sizeof(T)), kFewestContended, kMostContended);
+    which = {std::min(data_.n_sparse, rows) * Lp_, data_.row_dense() * Lp_};
+    // Transitions, dense features and pairs are read by all; where they are very many, copies of them would not pay.
+    return (n_weights() - which.tail_begin) * sizeof(T) <= kMostTailBytes;
+  }
 
   // visit(pair feature) for those of a token.
   template <class Visit>
@@ -149,6 +158,8 @@ class ChainFrame : public Structure<T> {
   }
 
  protected:
+  static constexpr std::size_t kContendedBytes = 256 << 10, kFewestContended = 2000, kMostContended = 4000, kMostTailBytes = 4 << 20;
+
   std::uint32_t label_of(Code c) const { return c & ((Code{1} << label_bits_) - 1); }
 
   // visit(weight index, sign) for each edge of the truth (+1) and of the plane's output (-1) that

@@ -39,6 +39,14 @@ struct IndefiniteKernel : BadInput {
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline void prefetch(const void* address) { __builtin_prefetch(address); }
+// To write there: the line is then not fetched a second time to own it.
+inline void prefetch_to_write(const void* address) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
 
 // Prefetch every cache line of [begin, begin + bytes).
 inline void prefetch_range(const void* begin, std::size_t bytes) {

@@ -18,9 +18,9 @@
 //
 // The block of an example is kept in parts (part.hpp). These passes are offered; a solver is a
 // schedule of them:
-//   exact_pass    oracle, new planes and a step, example after example   (moves w)
+//   exact_pass    oracle, new planes and a step, example after example   (moves w; many threads, if they may)
 //   collect_pass  oracle and new planes at one w: the true gap           (w fixed, many threads)
-//   cached_pass   a step on each part from what is kept, no oracle       (moves w)
+//   cached_pass   a step on each part from what is kept, no oracle       (moves w; many threads, if they may)
 //   interior_pass all of what is kept at once, for few weights           (moves w)
 //   newton_pass   a step on all parts together, no oracle                (moves w)
 //   coordinate_pass  rounds over rows with a sign, by one number each    (moves w)
@@ -33,6 +33,7 @@
 
 #include "example_loop.hpp"
 #include "interior_pass.hpp"
+#include "joint_pass.hpp"
 #include "newton_step.hpp"
 #include "plane_windows.hpp"
 #include "row_ascent.hpp"
@@ -80,7 +81,7 @@ class Engine {
     return exact_pass(blocks_, order, options, threads);
   }
   PassResult collect_pass(int threads) { return collect_pass(blocks_, threads); }
-  PassResult cached_pass(std::span<const std::uint32_t> order, const PassOptions& options) { return cached_pass(blocks_, order, options); }
+  PassResult cached_pass(std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) { return cached_pass(blocks_, order, options, threads); }
 
   PassResult exact_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) {
     PassResult result;
@@ -88,9 +89,14 @@ class Engine {
     if (options.epsilon < 0.0) leave_own();
     structure_.weights_changed(*loop.first.ws);
     if (options.replay > 0) require_all("a replay");
+    Contended which;
+    if (threads > 1 && steps_jointly(options, which)) {
+      joint_.run(blocks, order, options, which, threads, true, result);
+      return result;
+    }
     std::optional<OracleAhead<T>> ahead;
     if (threads > 1 && asks_ahead(options)) ahead.emplace(structure_, loop, threads);
-    visits_.exact_visits(blocks, order, options, dual_, result, [&](PassResult& r) { return loop.stop(r); }, ahead ? &*ahead : nullptr);
+    visits_.exact_visits(blocks, order, EveryTurn(order.size()), options, dual_, result, [&](PassResult& r) { return loop.stop(r); }, ahead ? &*ahead : nullptr);
     if (weights_.lagging()) weights_.refresh_all();
     if (options.coordinate && !result.interrupted) result.gap = approximate_gap(result.hinge, dual_ + result.gain);
     return result;
@@ -142,11 +148,16 @@ class Engine {
     return result;
   }
 
-  PassResult cached_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options) {
+  PassResult cached_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) {
     PassResult result;
     const Counted counted(dual_, result);
     leave_own();
     structure_.weights_changed(*loop.first.ws);
+    Contended which;
+    if (threads > 1 && steps_jointly(options, which)) {
+      joint_.run(blocks, order, options, which, threads, false, result);
+      return result;
+    }
     const auto stop = [&](PassResult& r) { return loop.stop(r); };
     if (!windows_) {
       visits_.cached_visits(blocks, order, 0, blocks.n_examples(), options, result, stop);
@@ -435,6 +446,16 @@ class Engine {
     return OracleAhead<T>::pays(structure_);
   }
 
+  // May several threads make the steps (joint_steps.hpp)? There must be enough of them.
+  bool steps_jointly(const PassOptions& options, Contended& which) const {
+    if (!options.joint || blocks_.n_examples() < kMany || windows_ || own_.kept) return false;
+    if (!weights_.linear() || weights_.mapped() || blocks_.slack() != Slack::kLinear) return false;
+    if (options.rounds > 1 || options.epsilon >= 0.0 || options.replay > 0 || options.tolerance != kInfinity) return false;
+    if (options.average || options.frank_wolfe || options.coordinate) return false;
+    return structure_.thread_safe() && structure_.contended(which);
+  }
+  static constexpr std::size_t kMany = 1000;
+
   // UB' - LB of the dual-coordinate paper's (36) and (34), from hinges that were met while w moved.
   double approximate_gap(double hinge, double dual) const { return weights_.penalty() - weights_.fixed_gain() + C() * hinge - dual; }
 
@@ -458,6 +479,7 @@ class Engine {
   OwnWeights own_;
   Visits<T> visits_;
   NewtonStep<T> newton_;
+  JointPass<T> joint_{structure_, loop, weights_};
   double dual_ = 0.0;  // D, kept up to date step by step
   std::optional<RowAscent<T>> rows_ascent_;
   std::chrono::steady_clock::time_point asked_{};  // when an interior pass last asked whether to stop

@@ -21,6 +21,64 @@ void add_found(const Structure<T>& structure, Blocks<T>& blocks, Lane<T>& lane, 
   }
 }
 
+// Which places of an order, or of a queue, a thread visits, one after the other; all before end() are its own, and what
+// they need may be fetched ahead.
+class EveryTurn {
+ public:
+  explicit EveryTurn(std::size_t n) : n_(n) {}
+  bool next(std::size_t& at) {
+    at = at_++;
+    return at < n_;
+  }
+  std::size_t end() const { return n_; }
+
+ private:
+  std::size_t at_ = 0, n_;
+};
+
+// Places of which several threads take some at a time: their owner from the front, others from the back. What a thread
+// took belongs to it alone.
+class Stack {
+ public:
+  void fill(std::size_t n) { left_.store(std::uint64_t(n), std::memory_order_release); }
+  bool take(std::size_t wanted, bool front, std::size_t& begin, std::size_t& end) {
+    std::uint64_t left = left_.load(std::memory_order_relaxed);
+    for (;;) {
+      const std::uint64_t first = left >> 32, last = left & 0xffffffff, n = std::min<std::uint64_t>(wanted, last - first);
+      if (n == 0) return false;
+      const std::uint64_t now = front ? (first + n) << 32 | last : first << 32 | (last - n);
+      if (!left_.compare_exchange_weak(left, now, std::memory_order_relaxed)) continue;
+      begin = std::size_t(front ? first : last - n);
+      end = begin + std::size_t(n);
+      return true;
+    }
+  }
+
+ private:
+  alignas(128) std::atomic<std::uint64_t> left_{0};  // first and last place that nobody took, in 4 bytes each
+};
+
+// The owner's turns, which follow each other without a gap and are taken before the ones at hand are used up, or another's.
+class StackTurns {
+ public:
+  StackTurns(Stack& stack, bool owner, std::size_t together, std::size_t ahead) : stack_(stack), owner_(owner), together_(together), ahead_(owner ? ahead : 0) {}
+  bool next(std::size_t& at) {
+    if (end_ - at_ <= ahead_ && more_) {
+      std::size_t begin, end;
+      more_ = stack_.take(together_, owner_, begin, end);
+      if (more_) at_ = at_ == end_ ? begin : at_, end_ = end;
+    }
+    at = at_;
+    return at_ < end_ ? ++at_, true : false;
+  }
+  std::size_t end() const { return end_; }
+
+ private:
+  Stack& stack_;
+  bool owner_, more_ = true;
+  std::size_t together_, ahead_, at_ = 0, end_ = 0;
+};
+
 // Weights of the interior point's own, which are not link(u): they are left before the first step on a block.
 struct OwnWeights {
   bool kept = false;
@@ -45,27 +103,29 @@ class Visits {
 
   // The oracle and a step on the examples of `order`, one after the other; stop(result) is asked before each. `dual`: before
   // the pass. `ahead`: who has the oracle's answers; nullptr: nobody.
-  template <class Stop>
-  void exact_visits(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, double dual, PassResult& result,
-                    Stop&& stop, OracleAhead<T>* ahead) {
+  template <class Turns, class Stop>
+  void exact_visits(Blocks<T>& blocks, std::span<const std::uint32_t> order, Turns turns, const PassOptions& options, double dual,
+                    PassResult& result, Stop&& stop, OracleAhead<T>* ahead) {
     Replay replay(options, blocks.n_examples());
-    for (std::size_t at = 0; at < order.size(); ++at) {
+    for (std::size_t at; turns.next(at);) {
       if (stop(result)) break;
       if (ahead != nullptr && !ahead->ready(order, at, weights_.data())) {
         result.interrupted = true;
         break;
       }
-      if (at + 16 < order.size()) structure_.prefetch_ends(order[at + 16]);
-      if (at + 8 < order.size()) {
+      const std::size_t end = turns.end();
+      if (at + 16 < end) structure_.prefetch_ends(order[at + 16]);
+      if (at + 8 < end) {
         prefetch(&blocks[order[at + 8]]);
         structure_.prefetch_example(order[at + 8]);
       }
-      if (at + 2 < order.size()) {
+      if (at + 2 < end) {
         if (ahead == nullptr) structure_.prefetch_oracle(order[at + 2], weights_.data());
         for (const Part<T>& part : blocks[order[at + 1]]) prefetch_part(part);
         const Parts<T>& later = blocks[order[at + 2]];
         prefetch_range(later.data(), later.size() * sizeof(Part<T>));
       }
+      if (weights_.seat() != nullptr && weights_.seat()->tick()) structure_.weights_changed(*lane_.ws);
       const std::size_t i = order[at];
       if (windows != nullptr) [[unlikely]] windows->visit(i);
       for (int round = 0; round < options.rounds; ++round) {
@@ -88,10 +148,19 @@ class Visits {
   void cached_visits(Blocks<T>& blocks, std::span<const std::uint32_t> order, std::size_t first, std::size_t last,
                      const PassOptions& options, PassResult& result, Stop&& stop) {
     fill_queue(blocks, order, first, last, options);
-    for (std::size_t at = 0; at < queue_.size(); ++at) {
+    cached_visits(blocks, queue_, EveryTurn(queue_.size()), options, result, stop);
+  }
+  using Queue = std::vector<std::pair<std::size_t, Part<T>*>>;
+  const Queue& queue() const { return queue_; }
+  template <class Turns, class Stop>
+  void cached_visits(Blocks<T>& blocks, const Queue& queue, Turns turns, const PassOptions& options, PassResult& result, Stop&& stop) {
+    for (std::size_t at; turns.next(at);) {
       if (stop(result)) break;
       // A visit is short and reads memory at random, so what later visits need is fetched in
       // stages, each of which reads what the stage before it fetched.
+      const auto ahead = [&](std::size_t later, auto&& f) {
+        if (later < turns.end()) f(queue[later].first, *queue[later].second);
+      };
       ahead(at + 16, [&](std::size_t i, const Part<T>& part) {
         prefetch_range(&part, sizeof part);
         structure_.prefetch_ends(i);
@@ -101,27 +170,14 @@ class Visits {
         structure_.prefetch_example(i);
       });
       ahead(at + 2, [&](std::size_t i, const Part<T>& part) {
-        structure_.prefetch_part(i, part.index, weights_.data());
+        structure_.prefetch_part(i, part.index, lane_.ws->view(weights_.data()));
       });
-      catch_up(queue_[at].first);
-      cached_visit(blocks, queue_[at].first, *queue_[at].second, options, result);
+      if (weights_.seat() != nullptr) weights_.seat()->tick();
+      catch_up(queue[at].first);
+      cached_visit(blocks, queue[at].first, *queue[at].second, options, result);
       if (options.average) average_.count();
       if (options.beta_steps) weights_.tick();
     }
-  }
-
- private:
-  using Fresh = typename Structure<T>::Fresh;
-
-  // Bring the weights that an example reads up to date with the β of the steps made so far. β moves
-  // in all coordinates after every visit, but while u_j rests s steps have a closed form
-  // (slow_beta.hpp): only the rows that are read now need them.
-  void catch_up(std::size_t i) {
-    if (!weights_.lagging()) return;
-    structure_.rows_read(i, rows_);
-    bool moved = false;
-    for (const std::size_t row : rows_) moved = weights_.refresh(row) || moved;
-    if (moved) structure_.weights_changed(*lane_.ws);
   }
 
   // The parts that a cached pass visits, in its order. Where most examples have none (they are right with a
@@ -140,7 +196,7 @@ class Visits {
     queue_.clear();
     order_.clear();
     for (const std::uint32_t i : order) {
-      if (wanted_[i - first]) order_.push_back(i);
+      if (i >= first && i < last && wanted_[i - first]) order_.push_back(i);
     }
     for (std::size_t at = 0; at < order_.size(); ++at) {
       if (at + 2 * kAhead < order_.size()) prefetch(&blocks[order_[at + 2 * kAhead]]);
@@ -154,9 +210,18 @@ class Visits {
     }
   }
 
-  template <class F>
-  void ahead(std::size_t at, F&& f) {
-    if (at < queue_.size()) f(queue_[at].first, *queue_[at].second);
+ private:
+  using Fresh = typename Structure<T>::Fresh;
+
+  // Bring the weights that an example reads up to date with the β of the steps made so far. β moves
+  // in all coordinates after every visit, but while u_j rests s steps have a closed form
+  // (slow_beta.hpp): only the rows that are read now need them.
+  void catch_up(std::size_t i) {
+    if (!weights_.lagging()) return;
+    structure_.rows_read(i, rows_);
+    bool moved = false;
+    for (const std::size_t row : rows_) moved = weights_.refresh(row) || moved;
+    if (moved) structure_.weights_changed(*lane_.ws);
   }
 
   static void prefetch_part(const Part<T>& part) {
@@ -192,6 +257,7 @@ class Visits {
     for (Part<T>& part : blocks[i]) {
       if (blocks.unconstrained()) part.set.alpha()[0] = kInfinity, M += Blocks<T>::mass(part);
       margins(lane_, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
+      if (weights_.seat() != nullptr) weights_.seat()->tick();
       if (step_.ascend(blocks, average_, lane_, i, part, options, result)) fresh = false, moved = true;
       top += lane_.top;
       mean += lane_.mean;
@@ -305,7 +371,7 @@ class Visits {
   VisitAverage<T>& average_;
   OwnWeights& own_;
   BlockStep<T> step_;
-  std::vector<std::pair<std::size_t, Part<T>*>> queue_;
+  Queue queue_;
   std::vector<std::uint8_t> wanted_;
   std::vector<std::uint32_t> order_;  // what a cached pass leaves of the order that it was given
   std::vector<std::size_t> rows_;

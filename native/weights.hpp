@@ -13,6 +13,7 @@
 
 #include <cmath>
 
+#include "joint_steps.hpp"
 #include "link.hpp"
 #include "slow_beta.hpp"
 
@@ -27,11 +28,17 @@ class Weights {
     relink();
   }
 
+  // The weights of `all`, as one of several threads has them (joint_steps.hpp); those are u.
+  using Seat = typename JointSteps<T>::Seat;
+  Weights(Weights& all, Seat& seat) : link_(all.link_), identity_(false), plain_(false), mapped_(false), row_(all.row_), seat_(&seat), shared_(all.data()) {}
+  // nullptr: there is one thread.
+  Seat* seat() const { return seat_; }
+
   const Link& link() const { return link_; }
   // What w moves by at most, for each unit that u moves.
   double steepest() const { return steepest_; }
-  T* data() { return w_.data(); }
-  const T* data() const { return w_.data(); }
+  T* data() { return seat_ != nullptr ? shared_ : w_.data(); }
+  const T* data() const { return seat_ != nullptr ? shared_ : w_.data(); }
   T* sums() { return identity_ ? w_.data() : u_.data(); }
   const T* sums() const { return identity_ ? w_.data() : u_.data(); }
   std::size_t size() const { return w_.size(); }
@@ -39,6 +46,8 @@ class Weights {
   void add(std::size_t j, T amount) {
     if (identity_) [[likely]] {
       w_[j] += amount;
+    } else if (seat_ != nullptr) {
+      seat_->add(j, amount);
     } else {
       add_linked(j, amount);
     }
@@ -85,7 +94,9 @@ class Weights {
   }
   template <class F>
   [[gnu::noinline]] void adding_linked(F& f) {
-    if (plain_) {
+    if (seat_ != nullptr) {
+      f(Seated{seat_});
+    } else if (plain_) {
       Plain plain{u_.data(), w_.data(), lower_, upper_, scale_};
       f(plain);
       moved_ += plain.moved;
@@ -97,7 +108,7 @@ class Weights {
   // Is w linear in u?
   bool linear() const { return identity_ || mapped_; }
   // Is the dual quadratic, so that the model of a step is the dual itself? Also w = s u is.
-  bool quadratic() const { return linear() || (plain_ && lower_ == T(0) && upper_ == T(0)); }
+  bool quadratic() const { return linear() || seat_ != nullptr || (plain_ && lower_ == T(0) && upper_ == T(0)); }
 
   bool mapped() const { return mapped_; }
   // While u is being made anew, w waits for it to be complete.
@@ -269,14 +280,14 @@ class Weights {
 
  private:
   struct Direct {
-    static constexpr bool linked = false;
+    static constexpr bool linked = false, seated = false;
     T* w;
     void fetch(std::size_t) const {}
     void operator()(std::size_t j, T amount) const { w[j] += amount; }
   };
   // One pair of thresholds and one scale, without branches: u - clip(u) is soft(u), bit for bit.
   struct Plain {
-    static constexpr bool linked = true;
+    static constexpr bool linked = true, seated = false;
     T* u;
     T* w;
     T lower, upper, scale;
@@ -290,8 +301,15 @@ class Weights {
       moved += double(after) * double(after) - double(before) * double(before);
     }
   };
+  // One of several threads.
+  struct Seated {
+    static constexpr bool linked = false, seated = true;
+    Seat* seat;
+    void fetch(std::size_t) const {}
+    void operator()(std::size_t j, T amount) const { seat->add(j, amount); }
+  };
   struct Linked {
-    static constexpr bool linked = true;
+    static constexpr bool linked = true, seated = false;
     Weights* weights;
     void fetch(std::size_t) const {}
     void operator()(std::size_t j, T amount) const { weights->add_linked(j, amount); }
@@ -337,6 +355,8 @@ class Weights {
   bool identity_ = true, uniform_ = true, plain_ = true, mapped_, recording_ = false, sums_only_ = false;
   std::vector<std::size_t> touched_;
   std::size_t row_;
+  Seat* seat_ = nullptr;
+  T* shared_ = nullptr;  // the array of all threads
   T lower_ = T(0), upper_ = T(0), scale_ = T(1);
   double moved_ = 0.0, steepest_ = 1.0;
   AlignedArray<T> w_, u_, fixed_;

@@ -516,6 +516,7 @@ class PassOptions:
         tolerance: float = float("inf"),
         replay: int = 0,
         seen: int = 0,
+        joint: bool = False,
     ) -> None: ...
 
 class NewtonOptions:
@@ -587,7 +588,11 @@ class Engine:
         threads: int = 1,
     ) -> PassResult: ...
     def cached_pass(
-        self, order: NDArray[numpy.uint32], options: PassOptions, seconds: float | None = None
+        self,
+        order: NDArray[numpy.uint32],
+        options: PassOptions,
+        seconds: float | None = None,
+        threads: int = 1,
     ) -> PassResult: ...
     def newton_pass(self, options: NewtonOptions, seconds: float | None = None) -> PassResult: ...
     def coordinate_pass(

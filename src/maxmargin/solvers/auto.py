@@ -68,6 +68,10 @@ class AutoSchedule(Solver):
         Of these, one in so many visits all parts.
     relaxation : float
         Over-relaxation of cached steps, in (0, 2). In the last rounds it is 1 at most.
+    deterministic : bool
+        Whether a run with several threads can be repeated. If so, one of them makes all steps; else
+        all make steps at the same time where the structure allows it (chains with L2 and linear
+        slacks, from 1,000 examples on), and which comes first is a matter of timing.
     """
 
     slack: str = "linear"
@@ -78,6 +82,7 @@ class AutoSchedule(Solver):
     cached_passes: int = 20
     full_every: int = 10
     relaxation: float = 1.3
+    deterministic: bool = False
 
     def __post_init__(self) -> None:
         check_formulation(self.slack, self.rescale)
@@ -239,7 +244,11 @@ class AutoSchedule(Solver):
         else:
             tau = 0.0 if state["gap"] is None else self._idle(engine, state)
             options = PassOptions(
-                tau=tau, tau_relative=self.SMO_DEPTH, prune=self.prune, mu=self.mu
+                tau=tau,
+                tau_relative=self.SMO_DEPTH,
+                prune=self.prune,
+                mu=self.mu,
+                joint=not self.deterministic,
             )
             order = context.order(self.permute, self._together(state, context))
             result = engine.exact_pass(
@@ -287,8 +296,10 @@ class AutoSchedule(Solver):
             min_violation=share * self._average(engine, state),
             prune=self.prune,
             mu=self.mu,
+            joint=not self.deterministic,
         )
-        result = engine.cached_pass(context.order(self.permute), options, context.seconds_left)
+        order = context.order(self.permute)
+        result = engine.cached_pass(order, options, context.seconds_left, context.threads)
         state["left"] -= 1
         state["work"] += result.work
         count(state, result.work)

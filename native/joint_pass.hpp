@@ -1,0 +1,138 @@
+// A pass of the dual engine in which several threads make the steps (joint_steps.hpp).
+//
+// Each thread has a share of the visits, and makes them as one thread alone does; what it needs of weights, workspace and
+// sums is its own. Whoever is done first takes visits from the end of the others' shares, since cores are not equally fast
+// and visits not equally long. In cached passes a share is a contiguous piece of the examples: parts then mostly stay in
+// the caches of one core, and so do the words of one text. Which thread comes first is a matter of timing, so that such a
+// pass cannot be repeated.
+#pragma once
+
+#include <optional>
+
+#include "example_loop.hpp"
+#include "visits.hpp"
+
+namespace mm {
+
+template <class T>
+class JointPass {
+ public:
+  JointPass(const Structure<T>& structure, ExampleLoop<T, Lane<T>>& loop, Weights<T>& weights) : structure_(structure), loop_(loop), weights_(weights) {}
+
+  // `exact`: with the oracle; else from what is kept. The result is complete when a failure of a visit is thrown, too.
+  void run(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, const Contended& which, int threads, bool exact,
+           PassResult& total) {
+    Crew crew(n_shares(threads, blocks.n_examples()));
+    const std::size_t K = crew.members();
+    if (!joint_ || !joint_->fits(weights_.data(), which, K)) joint_.emplace(weights_.data(), weights_.size(), which, K);
+    loop_.enlist(K);
+    joint_->start();
+    const double before = joint_->square();
+    std::vector<Share> shares(K);
+    std::atomic<bool> halt{false};
+    const auto ask = [&] {
+      if (loop_.asked_to_stop()) halt.store(true, std::memory_order_relaxed);
+    };
+    crew.run([&](std::size_t k) {
+      Seat& seat = joint_->seat(k);
+      Lane<T>& lane = loop_.lane(k);
+      // However the visits end, the others must be followed: they wait for nobody who does not read.
+      try {
+        seat.begin();
+        lane.ws->own = seat.rows();
+        lane.apart = true;
+        lane.loss = lane.price = 0.0;
+        visit(blocks, order, options, k, shares, exact, [&, asked = 0u]() mutable {
+          if (k == 0 && (++asked & 15) == 0) ask();  // the clock costs less than a visit, but not nothing
+          return halt.load(std::memory_order_relaxed);
+        });
+      } catch (...) {
+        shares[k].failure = std::current_exception();
+        halt.store(true, std::memory_order_relaxed);
+      }
+      shares[k].ready.store(true, std::memory_order_release);
+      seat.leave();
+      seat.follow([&] {
+        if (k == 0) ask();
+      });
+      lane.ws->own = {};
+      lane.apart = false;
+    });
+    joint_->settle();
+    structure_.weights_changed(*loop_.first.ws);
+    // The dual by what the threads counted; what each step promised did not know of the others' steps.
+    double loss = 0.0, price = 0.0, moved = joint_->square() - before;
+    for (std::size_t k = 0; k < K; ++k) {
+      total.add(shares[k].result);
+      loss += loop_.lane(k).loss, price += loop_.lane(k).price;
+      moved += joint_->seat(k).moved();
+    }
+    blocks.add_to_sums(loss, price);
+    total.gain = blocks.C() * (loss - price) - 0.5 * moved;
+    for (const Share& share : shares) {
+      if (share.failure) std::rethrow_exception(share.failure);
+    }
+  }
+
+ private:
+  using Seat = typename JointSteps<T>::Seat;
+
+  struct Share {
+    Stack stack;
+    std::atomic<bool> ready{false};
+    const typename Visits<T>::Queue* queue = nullptr;  // of a cached pass
+    std::unique_ptr<Visits<T>> visits;                 // which has it
+    std::unique_ptr<Weights<T>> weights;
+    alignas(128) PassResult result;
+    std::exception_ptr failure;
+  };
+
+  // The visits of thread k: those of its own share, then what is left of the others'. stop() is asked before each.
+  template <class Stop>
+  void visit(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, std::size_t k,
+                   std::vector<Share>& shares, bool exact, Stop&& stop) {
+    const std::size_t K = shares.size(), n = blocks.n_examples();
+    Share& own = shares[k];
+    Lane<T>& lane = loop_.lane(k);
+    Seat& seat = joint_->seat(k);
+    structure_.weights_changed(*lane.ws);
+    own.weights = std::make_unique<Weights<T>>(weights_, seat);
+    own.visits = std::make_unique<Visits<T>>(structure_, *own.weights, lane, average_, no_own_);
+    const auto begin = [&](std::size_t share) { return order.size() * share / K; };
+    if (exact) {
+      own.stack.fill(begin(k + 1) - begin(k));
+    } else {
+      own.visits->fill_queue(blocks, order, n * k / K, n * (k + 1) / K, options);
+      own.queue = &own.visits->queue();
+      own.stack.fill(own.queue->size());
+    }
+    own.ready.store(true, std::memory_order_release);
+    PassResult& result = own.result;
+    const auto stopped = [&](PassResult& r) { return r.interrupted = stop(); };
+    for (std::size_t at = 0; at < K && !result.interrupted; ++at) {
+      const std::size_t whose = (k + at) % K;
+      Share& share = shares[whose];
+      while (!share.ready.load(std::memory_order_acquire)) {
+        if (!seat.read()) std::this_thread::yield();
+      }
+      const StackTurns turns(share.stack, at == 0, kTogether, kTogether);
+      if (exact) {
+        own.visits->exact_visits(blocks, order.subspan(begin(whose), begin(whose + 1) - begin(whose)), turns, options, 0.0, result, stopped, nullptr);
+      } else if (share.queue != nullptr) {
+        own.visits->cached_visits(blocks, *share.queue, turns, options, result, stopped);
+      }
+    }
+  }
+
+  // Visits that are taken together; as many are fetched ahead.
+  static constexpr std::size_t kTogether = 16;
+
+  const Structure<T>& structure_;
+  ExampleLoop<T, Lane<T>>& loop_;
+  Weights<T>& weights_;
+  std::optional<JointSteps<T>> joint_;
+  VisitAverage<T> average_;  // not used in such passes
+  OwnWeights no_own_;
+};
+
+}  // namespace mm
