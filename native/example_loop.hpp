@@ -49,7 +49,6 @@ class ExampleLoop {
   // f(lane, k, total) for the places k of a list of examples.
   template <class Total, class F>
   Total run_some(int threads, std::span<const std::uint32_t> examples, F&& f) {
-    const Expecting<T> expecting(structure_, examples, threads < 2 ? 0 : examples.size());
     return share_out<Total>(threads, 0, examples.size(), [&](Lane& lane, std::size_t k, std::size_t, Total& total) { f(lane, k, total); });
   }
 

@@ -102,14 +102,14 @@ class PlaneStore {
     std::span<const T> values;
   };
   void add(const Rows& rows, int threads) {
-    Bundle fresh = bundle(rows);
+    Bundle fresh = bundle(rows, threads);
     resize(size_ + fresh.number.size());
     for (const Bundle& old : bundles_) cross(old, fresh, threads);
     cross(fresh, fresh, threads);
     marks_.clear();
     bundles_.push_back(std::move(fresh));
     while (bundles_.size() > 1 && 2 * bundles_.back().owner.size() >= bundles_.end()[-2].owner.size()) {
-      bundles_.end()[-2] = merged(bundles_.end()[-2], bundles_.back());
+      bundles_.end()[-2] = merged(bundles_.end()[-2], bundles_.back(), threads);
       bundles_.pop_back();
     }
   }
@@ -313,47 +313,74 @@ class PlaneStore {
     }
   }
 
-  static Bundle merged(const Bundle& a, const Bundle& b) {
+  // Two bundles become one. What a range of weights has in both:
+  struct Stretch {
+    std::size_t a, a_end, b, b_end;  // columns of a range
+    std::size_t first;               // how many there are in both together, and then where they begin
+    // f(i, j, whether it is column i of a, whether it is column j of b) for each column, ascending
+    template <class F>
+    void walk(const Bundle& of_a, const Bundle& of_b, F&& f) const {
+      for (std::size_t i = a, j = b; i < a_end || j < b_end;) {
+        const std::uint32_t x = i < a_end ? of_a.column[i] : kGone, y = j < b_end ? of_b.column[j] : kGone;
+        f(i, j, x <= y, y <= x);
+        i += x <= y, j += y <= x;
+      }
+    }
+  };
+  Bundle merged(const Bundle& a, const Bundle& b, int threads) const {
     Bundle both;
     both.number = a.number;
     both.number.insert(both.number.end(), b.number.begin(), b.number.end());
-    const std::size_t n = a.owner.size() + b.owner.size();
-    both.column.reserve(a.column.size() + b.column.size());
-    both.begin.reserve(a.column.size() + b.column.size() + 1);
-    both.owner.reserve(n);
-    both.value.reserve(n);
-    const auto take = [&](const Bundle& from, std::size_t c, std::size_t shift) {
-      for (std::uint32_t e = from.begin[c]; e < from.begin[c + 1]; ++e) {
-        both.owner.push_back(from.owner[e] + std::uint32_t(shift));
-        both.value.push_back(from.value[e]);
-      }
-    };
-    std::size_t i = 0, j = 0;
-    while (i < a.column.size() || j < b.column.size()) {
-      const std::uint32_t x = i < a.column.size() ? a.column[i] : kGone, y = j < b.column.size() ? b.column[j] : kGone;
-      both.column.push_back(std::min(x, y));
-      both.begin.push_back(std::uint32_t(both.owner.size()));
-      if (x <= y) take(a, i++, 0);
-      if (y <= x) take(b, j++, a.number.size());
-    }
-    both.begin.push_back(std::uint32_t(both.owner.size()));
-    both.column.shrink_to_fit();
-    both.begin.shrink_to_fit();
+    const std::size_t entries = a.owner.size() + b.owner.size();
+    std::vector<Stretch> parts(n_ranges());
+    over_ranges(entries, threads, [&](std::size_t range) {
+      const auto [i, i_end] = columns(a, range);
+      const auto [j, j_end] = columns(b, range);
+      std::size_t n = 0;
+      parts[range] = {i, i_end, j, j_end, 0};
+      parts[range].walk(a, b, [&](std::size_t, std::size_t, bool, bool) { ++n; });
+      parts[range].first = n;
+    });
+    std::size_t columns_of_both = 0;
+    for (Stretch& part : parts) columns_of_both += std::exchange(part.first, columns_of_both);
+    both.column.resize(columns_of_both);
+    both.begin.resize(columns_of_both + 1);
+    both.begin.back() = std::uint32_t(entries);
+    both.owner.resize(entries);
+    both.value.resize(entries);
+    over_ranges(entries, threads, [&](std::size_t range) {
+      const Stretch& part = parts[range];
+      std::size_t c = part.first;
+      std::uint32_t to = a.begin[part.a] + b.begin[part.b];
+      const auto take = [&](const Bundle& from, std::size_t column, std::size_t shift) {
+        both.column[c] = from.column[column];
+        for (std::uint32_t e = from.begin[column]; e < from.begin[column + 1]; ++e, ++to) {
+          both.owner[to] = from.owner[e] + std::uint32_t(shift);
+          both.value[to] = from.value[e];
+        }
+      };
+      part.walk(a, b, [&](std::size_t i, std::size_t j, bool of_a, bool of_b) {
+        both.begin[c] = to;
+        if (of_a) take(a, i, 0);
+        if (of_b) take(b, j, a.number.size());
+        ++c;
+      });
+    });
     return both;
   }
 
   // Sort the entries by column; its columns stay marked.
-  Bundle bundle(const Rows& rows) {
+  Bundle bundle(const Rows& rows, int threads) {
     Bundle b;
     const std::size_t n = rows.indices.size(), m = rows.indptr.size() - 1;
     for (const std::uint32_t j : rows.indices) marks_.mark(j);
     marks_.list(b.column);
     b.begin.assign(b.column.size() + 1, 0);
     std::vector<std::uint32_t> places(n);
-    for (std::size_t e = 0; e < n; ++e) {
-      places[e] = marks_.place(rows.indices[e]);
-      ++b.begin[places[e] + 1];
-    }
+    for_chunks(n, threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+      for (std::size_t e = begin; e < end; ++e) places[e] = marks_.place(rows.indices[e]);
+    });
+    for (const std::uint32_t place : places) ++b.begin[place + 1];
     std::partial_sum(b.begin.begin(), b.begin.end(), b.begin.begin());
     b.owner.resize(n);
     b.value.resize(n);
