@@ -13,10 +13,6 @@ using nb::literals::operator""_a;
 
 namespace {
 
-// An array that is written to.
-template <class X>
-using Target = nb::ndarray<X, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 template <class X>
 std::span<const X> span_of(const Array<X>& array) {
   return {array.data(), array.shape(0)};
@@ -44,10 +40,16 @@ SimplexQpResult solve_qp(const double* gram, std::size_t stride, Array<std::uint
 }
 
 template <class T>
-double blend_arrays(Array<T> a, Array<T> b, double share, Target<T> out) {
+double blend_arrays(Array<T> a, Array<T> b, double share, Target<T> out, int threads) {
   require(a.shape(0) == out.shape(0) && b.shape(0) == out.shape(0), "the arrays must be of one length");
   nb::gil_scoped_release release;
-  return blend(a.data(), b.data(), share, out.data(), out.shape(0));
+  return blend(a.data(), b.data(), share, out.data(), out.shape(0), threads);
+}
+
+template <class T>
+double square_of(Array<T> w, int threads) {
+  nb::gil_scoped_release release;
+  return square(w.data(), w.shape(0), threads);
 }
 
 // A store of either precision.
@@ -77,7 +79,7 @@ class PlaneStoreHandle final : public Owned {
     }
   }
 
-  void add(Array<std::int64_t> indptr, Array<std::uint32_t> indices, nb::handle values) {
+  void add(Array<std::int64_t> indptr, Array<std::uint32_t> indices, nb::handle values, int threads) {
     visit([&](auto& s) {
       using T = value_t<decltype(s)>;
       Array<T> array;
@@ -90,18 +92,18 @@ class PlaneStoreHandle final : public Owned {
       for (const std::uint32_t j : span_of(indices)) require(j < s.n_weights(), "a column is out of range");
       for (const T x : span_of(array)) require(std::isfinite(x), "the values must be finite");
       nb::gil_scoped_release release;
-      s.add({rows, span_of(indices), span_of(array)});
+      s.add({rows, span_of(indices), span_of(array)}, threads);
     });
   }
 
-  void combine(Array<double> alpha, nb::handle out) {
+  void combine(Array<double> alpha, nb::handle out, int threads) {
     visit([&](auto& s) {
       using T = value_t<decltype(s)>;
       Target<T> target;
       require(alpha.shape(0) == s.size(), "expected a multiplier for each plane");
       require(nb::try_cast(out, target, false) && target.shape(0) == s.n_weights(), "out does not fit the store");
       nb::gil_scoped_release release;
-      s.combine(alpha.data(), target.data());
+      s.combine(alpha.data(), target.data(), threads);
     });
   }
 
@@ -112,7 +114,7 @@ class PlaneStoreHandle final : public Owned {
     });
   }
 
-  nb::object multiply(nb::handle weights) {
+  nb::object multiply(nb::handle weights, int threads) {
     return visit([&](auto& s) {
       using T = value_t<decltype(s)>;
       Array<T> w;
@@ -120,7 +122,7 @@ class PlaneStoreHandle final : public Owned {
       std::vector<double> products(s.size());
       {
         nb::gil_scoped_release release;
-        s.multiply(w.data(), products.data());
+        s.multiply(w.data(), products.data(), threads);
       }
       return to_numpy(std::move(products));
     });
@@ -185,16 +187,19 @@ void bind_planes(nb::module_& m) {
         },
         "gram"_a, "group"_a, "b"_a, "C"_a, "alpha"_a, "tolerance"_a, "kappa"_a = 1.0, "max_rounds"_a = 10000);
 
-  m.def("blend", &blend_arrays<float>, "a"_a, "b"_a, "share"_a, "out"_a.noconvert());
-  m.def("blend", &blend_arrays<double>, "a"_a, "b"_a, "share"_a, "out"_a.noconvert());
+  m.def("blend", &blend_arrays<float>, "a"_a, "b"_a, "share"_a, "out"_a.noconvert(), "threads"_a = 1);
+  m.def("blend", &blend_arrays<double>, "a"_a, "b"_a, "share"_a, "out"_a.noconvert(), "threads"_a = 1);
+
+  m.def("square", &square_of<float>, "w"_a.noconvert(), "threads"_a = 1);
+  m.def("square", &square_of<double>, "w"_a, "threads"_a = 1);
 
   OwnedClass<PlaneStoreHandle>(m, "PlaneStore")
       .init<std::size_t, bool>("n_weights"_a, "single"_a = true)
       .def("__len__", &PlaneStoreHandle::size)
-      .def("add", &PlaneStoreHandle::add, "indptr"_a, "indices"_a, "values"_a)
-      .def("combine", &PlaneStoreHandle::combine, "alpha"_a, "out"_a)
+      .def("add", &PlaneStoreHandle::add, "indptr"_a, "indices"_a, "values"_a, "threads"_a = 1)
+      .def("combine", &PlaneStoreHandle::combine, "alpha"_a, "out"_a, "threads"_a = 1)
       .def("square", &PlaneStoreHandle::square, "alpha"_a)
-      .def("multiply", &PlaneStoreHandle::multiply, "weights"_a)
+      .def("multiply", &PlaneStoreHandle::multiply, "weights"_a, "threads"_a = 1)
       .def("keep", &PlaneStoreHandle::keep, "kept"_a)
       .def("solve", &PlaneStoreHandle::solve, "group"_a, "b"_a, "C"_a, "alpha"_a, "tolerance"_a, "kappa"_a = 1.0, "max_rounds"_a = 10000)
       .def("gram", &PlaneStoreHandle::gram)

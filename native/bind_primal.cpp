@@ -63,9 +63,9 @@ class PrimalHandle final : public Owned {
   SweepResult hinge(int threads) {
     return visit([&](auto& p) { return run_polled(p.loop, std::nullopt, [&] { return p.hinge(threads); }); });
   }
-  SweepResult hinge_of(Order order) {
+  SweepResult hinge_of(Order order, int threads) {
     check_order(order, problem_.n_examples());
-    return visit([&](auto& p) { return run_polled(p.loop, std::nullopt, [&] { return p.hinge_of({order.data(), order.shape(0)}); }); });
+    return visit([&](auto& p) { return run_polled(p.loop, std::nullopt, [&] { return p.hinge_of({order.data(), order.shape(0)}, threads); }); });
   }
   // Σ_i max F of the present w in 8-byte arithmetic.
   double exact_hinge(int threads) {
@@ -111,13 +111,13 @@ class PrimalHandle final : public Owned {
       return 0;
     });
   }
-  nb::tuple shares(std::size_t groups) {
+  nb::tuple shares(std::size_t groups, int threads) {
     require(groups >= 1, "expected at least one group");
     return visit([&](auto& p) {
       require(p.size() <= ~std::uint32_t{0}, "too many weights");
       auto shares = [&] {
         nb::gil_scoped_release release;
-        return p.shares(groups);
+        return p.shares(groups, threads);
       }();
       return nb::make_tuple(to_numpy(std::move(shares.loss)), to_numpy(std::move(shares.indptr)),
                             to_numpy(std::move(shares.indices)), to_numpy(std::move(shares.values)));
@@ -198,8 +198,18 @@ class PrimalHandle final : public Owned {
     return visit([](auto& p) {
       using T = std::decay_t<decltype(*p.weights())>;
       std::vector<T> out(p.size());
-      p.average(out.data());
+      p.average(out.data(), 1);
       return to_numpy(std::move(out));
+    });
+  }
+  void average_into(nb::handle out, int threads) {
+    visit([&](auto& p) {
+      using T = std::decay_t<decltype(*p.weights())>;
+      Target<T> target;
+      require(nb::try_cast(out, target, false) && target.shape(0) == p.size(), "out does not fit the weights");
+      nb::gil_scoped_release release;
+      p.average(target.data(), threads);
+      return 0;
     });
   }
 };
@@ -229,7 +239,7 @@ void bind_primal(nb::module_& m) {
   OwnedClass<PrimalHandle>(m, "Primal")
       .init<Problem&, bool, const std::string&>("problem"_a, "single"_a = true, "rescale"_a = "margin", nb::keep_alive<1, 2>())
       .def("hinge", &PrimalHandle::hinge, "threads"_a = 1)
-      .def("hinge_of", &PrimalHandle::hinge_of, "order"_a)
+      .def("hinge_of", &PrimalHandle::hinge_of, "order"_a, "threads"_a = 1)
       .def("exact_hinge", &PrimalHandle::exact_hinge, "threads"_a = 1)
       .def("slacks", &PrimalHandle::slacks)
       .def("state", &PrimalHandle::state)
@@ -240,13 +250,14 @@ void bind_primal(nb::module_& m) {
       .def("recall", &PrimalHandle::recall, "threads"_a = 1, "seconds"_a = nb::none())
       .def("cache", &PrimalHandle::cache)
       .def("restore_cache", &PrimalHandle::restore_cache, "example"_a, "size"_a, "codes"_a)
-      .def("shares", &PrimalHandle::shares, "groups"_a = 1)
+      .def("shares", &PrimalHandle::shares, "groups"_a = 1, "threads"_a = 1)
       .def("cuts", &PrimalHandle::cuts, "least"_a, "threads"_a = 1, "seconds"_a = nb::none())
       .def("subgradient_pass", &PrimalHandle::subgradient_pass, "order"_a, "options"_a, "done"_a = 0.0, "seconds"_a = nb::none())
       .def("project", &PrimalHandle::project, "radius"_a)
       .def("forget_average", &PrimalHandle::forget_average)
       .def("written", &PrimalHandle::written)
       .def("average", &PrimalHandle::average)
+      .def("average_into", &PrimalHandle::average_into, "out"_a, "threads"_a = 1)
       .property("example_weights", &PrimalHandle::example_weights)
       .def("solves", &PrimalHandle::solves, "problem"_a)
       .property("oracle_error_bound", &PrimalHandle::unsure)

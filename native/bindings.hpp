@@ -21,6 +21,10 @@ namespace nb = nanobind;
 template <class T, std::size_t Dim = 1>
 using Array = nb::ndarray<const T, nb::ndim<Dim>, nb::c_contig, nb::device::cpu>;
 
+// An array that is written to.
+template <class T>
+using Target = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 // Hand a vector over to NumPy without copying it.
 template <class T>
 nb::object to_numpy(std::vector<T>&& values) {

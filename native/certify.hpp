@@ -32,7 +32,7 @@ class Certifier {
     std::vector<T> own;
     if (engine_.own_weights()) own.assign(engine_.weights().data(), engine_.weights().data() + engine_.weights().size());
     Weights<double> wide = rebuild(primal);
-    const double conjugate = wide.conjugate();
+    const double conjugate = conjugate_of(wide);
     const Blocks<T>& blocks = engine_.blocks();
     const double dual = engine_.C() * (blocks.expected_loss() - blocks.expected_price()) - conjugate;
     // The array is used again: the system would have to clear a new one, which is large where labels are many.
@@ -75,14 +75,14 @@ class Certifier {
     Weights<double> exact(exact_.n_weights(), widened_link());
     std::copy(sums, sums + exact.size(), exact.sums());
     exact.relink();
-    problem_.copy_weights(exact, engine_.weights());
+    problem_.copy_weights(exact, engine_.weights(), threads_);
     engine_.set_own_weights(false);
     engine_.recount();
     AlignedArray<double> w(exact_.n_weights());
     widen(engine_.weights().data(), w.data());
-    const double penalty = widened_link().penalty(w.data(), w.size());
+    const double penalty = widened_link().penalty(w.data(), w.size(), threads_);
     objective(penalty, w.data());
-    return {penalty, exact.conjugate(), engine_.blocks().risk()};
+    return {penalty, conjugate_of(exact), engine_.blocks().risk()};
   }
 
   // What rounding does to the primal: the sum over the examples of by how much their costs at the
@@ -90,7 +90,7 @@ class Certifier {
   // 8-byte arithmetic. `own` are the engine's slacks. Nothing of the engine's state changes but these.
   double rounding(const std::vector<double>& own) {
     const Weights<double> w = rebuilt();
-    const double penalty = w.penalty();
+    const double penalty = w.mapped() ? w.penalty() : w.link().penalty(w.data(), w.size(), threads_);
     const Blocks<T>& blocks = engine_.blocks();
     const double exact = objective(penalty, w.data());
     if (blocks.slack() == Slack::kHard) {
@@ -108,11 +108,16 @@ class Certifier {
   // The same, with room for w in 8 bytes.
   double primal_of(const T* weights, double* w) {
     widen(weights, w);
-    double penalty = widened_link().penalty(w, exact_.n_weights());
+    double penalty = widened_link().penalty(w, exact_.n_weights(), threads_);
     if (const T* fixed = engine_.weights().fixed()) {
-      for (std::size_t j = 0; j < engine_.weights().size(); ++j) penalty -= double(weights[j]) * double(fixed[j]);
+      penalty -= sum_each(engine_.weights().size(), threads_, [&](std::size_t j) { return double(weights[j]) * double(fixed[j]); });
     }
     return objective(penalty, w);
+  }
+
+  // Ω*(u), where β is at its fixed point.
+  double conjugate_of(const Weights<double>& w) const {
+    return w.mapped() ? w.conjugate() : w.link().conjugate(w.sums(), w.data(), w.size(), threads_);
   }
 
   // w of the multipliers, in 8-byte arithmetic.
@@ -134,7 +139,7 @@ class Certifier {
     Weights<double> w = rebuilt();
     if (w.mapped() && w.conjugate() < -1e-9 * (1.0 + engine_.C() * engine_.blocks().expected_loss())) throw IndefiniteKernel();
     if (w.mapped()) primal = objective(w.penalty(), w.data());
-    problem_.copy_weights(w, engine_.weights());
+    problem_.copy_weights(w, engine_.weights(), threads_);
     if (engine_.weights().lagging()) engine_.weights().follow();
     engine_.recount();
     return w;
@@ -172,7 +177,7 @@ class Certifier {
 
   void widen(const T* from, double* to) {
     if constexpr (sizeof(T) == 4) {
-      problem_.widen(from, to);
+      problem_.widen(from, to, threads_);
     } else {
       std::copy(from, from + engine_.weights().size(), to);
     }

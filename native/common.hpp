@@ -56,7 +56,8 @@ inline void prefetch_range(const void* begin, std::size_t bytes) {
 }
 
 // A zero-filled array aligned to a cache line. Large ones ask for huge pages: the weights are read
-// at random, and a miss in the page table costs as much as a miss in the cache.
+// at random, and a miss in the page table costs as much as a miss in the cache. They are mapped, so that
+// the system clears each page when it is first used, and nobody clears it a second time.
 template <class T>
 class AlignedArray {
  public:
@@ -69,29 +70,25 @@ class AlignedArray {
     swap(other);
     return *this;
   }
-  ~AlignedArray() { std::free(data_); }
+  ~AlignedArray() { release(); }
 
   void reset(std::size_t n) {
-    std::free(data_);
-    data_ = nullptr;
-    size_ = 0;
-    constexpr std::size_t kHuge = std::size_t{1} << 21;
+    release();
     if (n == 0) return;
     if (n > (std::size_t{1} << 62) / sizeof(T)) throw std::bad_alloc();
-    std::size_t bytes = n * sizeof(T);
-    const std::size_t alignment = bytes >= kHuge ? kHuge : 64;
-    bytes = (bytes + alignment - 1) / alignment * alignment;
-    data_ = static_cast<T*>(std::aligned_alloc(alignment, bytes));
-    if (data_ == nullptr) throw std::bad_alloc();
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (alignment == kHuge) madvise(data_, bytes, MADV_HUGEPAGE);
-#endif
-    std::memset(data_, 0, bytes);
+    const std::size_t bytes = n * sizeof(T);
+    if (!map(bytes)) {
+      const std::size_t whole = (bytes + 63) / 64 * 64;
+      data_ = static_cast<T*>(std::aligned_alloc(64, whole));
+      if (data_ == nullptr) throw std::bad_alloc();
+      std::memset(data_, 0, whole);
+    }
     size_ = n;
   }
   void swap(AlignedArray& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(mapped_, other.mapped_);
   }
 
   T* data() { return data_; }
@@ -101,8 +98,41 @@ class AlignedArray {
   const T& operator[](std::size_t i) const { return data_[i]; }
 
  private:
+#if defined(__linux__) && defined(MADV_HUGEPAGE) && !defined(__SANITIZE_ADDRESS__)  // which does not watch what is mapped
+  // Whole huge pages of their own; false for what is smaller than one.
+  bool map(std::size_t bytes) {
+    constexpr std::size_t kHuge = std::size_t{1} << 21;
+    if (bytes < kHuge) return false;
+    bytes = (bytes + kHuge - 1) / kHuge * kHuge;
+    // One page more than is needed: what lies before the first boundary and behind the last is given back.
+    void* found = mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED) throw std::bad_alloc();
+    char* const begin = static_cast<char*>(found);
+    const std::size_t before = (kHuge - reinterpret_cast<std::uintptr_t>(begin) % kHuge) % kHuge;
+    if (before > 0) munmap(begin, before);
+    munmap(begin + before + bytes, kHuge - before);
+    data_ = reinterpret_cast<T*>(begin + before);
+    mapped_ = bytes;
+    madvise(data_, bytes, MADV_HUGEPAGE);
+    return true;
+  }
+  void release() {
+    if (mapped_ > 0) munmap(data_, mapped_); else std::free(data_);
+    data_ = nullptr;
+    size_ = mapped_ = 0;
+  }
+#else
+  bool map(std::size_t) { return false; }
+  void release() {
+    std::free(data_);
+    data_ = nullptr;
+    size_ = 0;
+  }
+#endif
+
   T* data_ = nullptr;
   std::size_t size_ = 0;
+  std::size_t mapped_ = 0;  // bytes, where it is mapped
 };
 
 }  // namespace mm

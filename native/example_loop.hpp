@@ -46,15 +46,26 @@ class ExampleLoop {
     return total;
   }
 
+  // f(lane, k, total) for the places k of a list of examples.
+  template <class Total, class F>
+  Total run_some(int threads, std::span<const std::uint32_t> examples, F&& f) {
+    return share_out<Total>(threads, 0, examples.size(), [&](Lane& lane, std::size_t k, std::size_t, Total& total) { f(lane, k, total); });
+  }
+
  private:
   template <class Total, class F>
   Total run(int threads, std::size_t first, std::size_t last, F& f) {
+    const Expecting<T> expecting(structure_, first, last, threads);
+    return share_out<Total>(threads, first, last, f);
+  }
+
+  template <class Total, class F>
+  Total share_out(int threads, std::size_t first, std::size_t last, F&& f) {
     const std::size_t n = last - first;
     const std::size_t shares = structure_.thread_safe() ? n_shares(threads, n) : 1;
     enlist(shares);
     std::vector<Total> totals(shares);
     std::atomic<bool> halt{false};
-    const Expecting<T> expecting(structure_, first, last, threads);
     // Only the thread that Python called may ask. It also asks while it waits for the others, whose examples
     // may be the long ones, and in shares that it took over because there was no thread for them.
     const std::thread::id caller = std::this_thread::get_id();

@@ -30,7 +30,7 @@
 #include <memory>
 #include <vector>
 
-#include "common.hpp"
+#include "chunks.hpp"
 
 namespace mm {
 
@@ -127,13 +127,19 @@ struct Link {
     return square + (d > 0.0 ? upper.at(k) * d : d < 0.0 ? lower.at(k) * d : 0.0);
   }
   // Ω(w)
-  double penalty(const double* w, std::size_t n) const {
-    double sum = 0.0;
-    for (std::size_t k = 0; k < n; ++k) sum += penalty(k, w[k]);
-    return sum;
+  double penalty(const double* w, std::size_t n, int threads) const {
+    if (!uniform()) return sum_each(n, threads, [&](std::size_t k) { return penalty(k, w[k]); });
+    const double square = 0.5 / scale.all * sum_each(n, threads, [&](std::size_t k) { return w[k] * w[k]; });
+    if (lower.all == 0.0 && upper.all == 0.0) return square;
+    return square + sum_each(n, threads, [&](std::size_t k) { return w[k] > 0.0 ? upper.all * w[k] : lower.all * w[k]; });
   }
   // Ω*_k(u), given w = weight(k, u).
   double conjugate(std::size_t k, double u, double w) const { return w * u - penalty(k, w); }
+  // Ω*(u), given w = link(u).
+  double conjugate(const double* u, const double* w, std::size_t n, int threads) const {
+    if (uniform()) return 0.5 / scale.all * sum_each(n, threads, [&](std::size_t k) { return w[k] * w[k]; });
+    return sum_each(n, threads, [&](std::size_t k) { return conjugate(k, u[k], w[k]); });
+  }
 };
 
 }  // namespace mm

@@ -15,13 +15,17 @@
 // marked in a set of bits over all weights (`Marks`), and each bundle is walked once. Planes are
 // numbered in the order in which they came; dropping some renumbers the rest. No result depends on
 // how planes are bundled: sums go over columns or over planes in ascending order.
+//
+// Nor does any depend on the number of threads. The weights are cut into ranges, by their number alone; threads
+// take range after range, products are summed within a range, and the sums of the ranges are added in order.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <numeric>
 
-#include "common.hpp"
+#include "chunks.hpp"
 
 namespace mm {
 
@@ -65,21 +69,20 @@ class Marks {
   std::vector<std::uint32_t> before_;
 };
 
+// |w|²
+template <class T>
+double square(const T* w, std::size_t n, int threads) {
+  return sum_each(n, threads, [&](std::size_t j) { return double(w[j]) * double(w[j]); });
+}
+
 // out = a + share (b - a), where share 1 gives b itself; |out|².
 template <class T>
-double blend(const T* a, const T* b, double share, T* out, std::size_t n) {
+double blend(const T* a, const T* b, double share, T* out, std::size_t n, int threads) {
   const T s = T(share), rest = T(1.0 - share);
-  double parts[8] = {};
-  std::size_t j = 0;
-  const auto at = [&](std::size_t k) {
-    out[k] = rest * a[k] + s * b[k];
-    return double(out[k]) * double(out[k]);
-  };
-  for (; j + 8 <= n; j += 8) {
-    for (int k = 0; k < 8; ++k) parts[k] += at(j + std::size_t(k));
-  }
-  for (; j < n; ++j) parts[0] += at(j);
-  return std::accumulate(parts, parts + 8, 0.0);
+  return sum_each(n, threads, [&](std::size_t j) {
+    out[j] = rest * a[j] + s * b[j];
+    return double(out[j]) * double(out[j]);
+  });
 }
 
 template <class T>
@@ -98,37 +101,42 @@ class PlaneStore {
     std::span<const std::uint32_t> indices;
     std::span<const T> values;
   };
-  void add(const Rows& rows) {
-    Bundle fresh = bundle(rows);
-    const std::size_t before = size_, m = fresh.number.size();
-    resize(before + m);
-    for (const Bundle& old : bundles_) cross(old, fresh);
-    cross(fresh, fresh);
+  void add(const Rows& rows, int threads) {
+    Bundle fresh = bundle(rows, threads);
+    resize(size_ + fresh.number.size());
+    for (const Bundle& old : bundles_) cross(old, fresh, threads);
+    cross(fresh, fresh, threads);
     marks_.clear();
     bundles_.push_back(std::move(fresh));
     while (bundles_.size() > 1 && 2 * bundles_.back().owner.size() >= bundles_.end()[-2].owner.size()) {
-      bundles_.end()[-2] = merged(bundles_.end()[-2], bundles_.back());
+      bundles_.end()[-2] = merged(bundles_.end()[-2], bundles_.back(), threads);
       bundles_.pop_back();
     }
   }
 
   // out = Σ_p alpha_p a_p
-  void combine(const double* alpha, T* out) const {
-    std::fill(out, out + n_weights(), T(0));
+  void combine(const double* alpha, T* out, int threads) const {
+    std::vector<std::vector<T>> coefs;  // of the planes of each bundle; none where all are zero
+    std::size_t entries = 0;
     for (const Bundle& b : bundles_) {
-      std::vector<T> coef(b.number.size());
-      bool used = false;
-      for (std::size_t k = 0; k < coef.size(); ++k) {
-        coef[k] = b.number[k] == kGone ? T(0) : T(alpha[b.number[k]]);
-        used = used || coef[k] != T(0);
-      }
-      if (!used) continue;
-      for (std::size_t c = 0; c < b.column.size(); ++c) {
-        T sum = out[b.column[c]];
-        for (std::uint32_t e = b.begin[c]; e < b.begin[c + 1]; ++e) sum += coef[b.owner[e]] * b.value[e];
-        out[b.column[c]] = sum;
-      }
+      std::vector<T>& coef = coefs.emplace_back(b.number.size());
+      for (std::size_t k = 0; k < coef.size(); ++k) coef[k] = b.number[k] == kGone ? T(0) : T(alpha[b.number[k]]);
+      if (std::all_of(coef.begin(), coef.end(), [](T c) { return c == T(0); })) coef.clear();
+      if (!coef.empty()) entries += b.owner.size();
     }
+    over_ranges(entries + n_weights() / 8, threads, [&](std::size_t range) {
+      std::fill(out + edge(range), out + edge(range + 1), T(0));
+      for (std::size_t k = 0; k < bundles_.size(); ++k) {
+        const Bundle& b = bundles_[k];
+        if (coefs[k].empty()) continue;
+        const auto [first, last] = columns(b, range);
+        for (std::size_t c = first; c < last; ++c) {
+          T sum = out[b.column[c]];
+          for (std::uint32_t e = b.begin[c]; e < b.begin[c + 1]; ++e) sum += coefs[k][b.owner[e]] * b.value[e];
+          out[b.column[c]] = sum;
+        }
+      }
+    });
   }
 
   // |Σ_p alpha_p a_p|²
@@ -143,14 +151,13 @@ class PlaneStore {
   }
 
   // products[p] = a_p·w
-  void multiply(const T* w, double* products) const {
+  void multiply(const T* w, double* products, int threads) const {
     std::fill(products, products + size_, 0.0);
     for (const Bundle& b : bundles_) {
-      std::vector<double> sums(b.number.size());
-      for (std::size_t c = 0; c < b.column.size(); ++c) {
+      const std::vector<double> sums = sum_ranges(b, b.number.size(), b.owner.size(), threads, [&](std::size_t c, double* sum) {
         const double x = double(w[b.column[c]]);
-        for (std::uint32_t e = b.begin[c]; e < b.begin[c + 1]; ++e) sums[b.owner[e]] += x * double(b.value[e]);
-      }
+        for (std::uint32_t e = b.begin[c]; e < b.begin[c + 1]; ++e) sum[b.owner[e]] += x * double(b.value[e]);
+      });
       for (std::size_t k = 0; k < sums.size(); ++k) {
         if (b.number[k] != kGone) products[b.number[k]] = sums[k];
       }
@@ -249,6 +256,51 @@ class PlaneStore {
     }
   };
 
+  // ---- ranges of weights ----
+
+  // Of enough weights for a range to be worth its sums; features that come first are met most, so that ranges hold
+  // very different numbers of entries and there must be many of them.
+  static constexpr std::size_t kRanges = 64, kRangeWeights = 4096;
+  // Entries for which another thread is not worth its start.
+  static constexpr std::size_t kFewEntries = std::size_t{1} << 16;
+
+  std::size_t n_ranges() const { return std::clamp<std::size_t>(n_weights() / kRangeWeights, 1, kRanges); }
+  // Where a range begins.
+  std::size_t edge(std::size_t range) const { return n_weights() * range / n_ranges(); }
+  // The columns of a bundle that lie in a range.
+  std::pair<std::size_t, std::size_t> columns(const Bundle& b, std::size_t range) const {
+    const auto at = [&](std::size_t weight) {
+      return std::size_t(std::lower_bound(b.column.begin(), b.column.end(), weight) - b.column.begin());
+    };
+    return {at(edge(range)), at(edge(range + 1))};
+  }
+
+  // f(range) for all of them, each by whichever thread is free.
+  template <class F>
+  void over_ranges(std::size_t entries, int threads, F&& f) const {
+    std::atomic<std::size_t> next{0};
+    run_shares(n_shares(threads, std::min(n_ranges(), entries / kFewEntries)), [&](std::size_t) {
+      for (std::size_t range; (range = next.fetch_add(1, std::memory_order_relaxed)) < n_ranges();) f(range);
+    });
+  }
+
+  // Sums of `size` numbers over the columns of a bundle: f(c, sums) adds those of column c.
+  template <class F>
+  std::vector<double> sum_ranges(const Bundle& b, std::size_t size, std::size_t entries, int threads, F&& f) const {
+    std::vector<std::vector<double>> parts(n_ranges());
+    over_ranges(entries, threads, [&](std::size_t range) {
+      const auto [first, last] = columns(b, range);
+      if (first == last) return;
+      parts[range].resize(size);
+      for (std::size_t c = first; c < last; ++c) f(c, parts[range].data());
+    });
+    std::vector<double> sums(size);
+    for (const std::vector<double>& part : parts) {
+      for (std::size_t k = 0; k < part.size(); ++k) sums[k] += part[k];
+    }
+    return sums;
+  }
+
   // f(plane, column, value) for all entries of planes that are there.
   template <class F>
   void each(F&& f) const {
@@ -261,47 +313,74 @@ class PlaneStore {
     }
   }
 
-  static Bundle merged(const Bundle& a, const Bundle& b) {
+  // Two bundles become one. What a range of weights has in both:
+  struct Stretch {
+    std::size_t a, a_end, b, b_end;  // columns of a range
+    std::size_t first;               // how many there are in both together, and then where they begin
+    // f(i, j, whether it is column i of a, whether it is column j of b) for each column, ascending
+    template <class F>
+    void walk(const Bundle& of_a, const Bundle& of_b, F&& f) const {
+      for (std::size_t i = a, j = b; i < a_end || j < b_end;) {
+        const std::uint32_t x = i < a_end ? of_a.column[i] : kGone, y = j < b_end ? of_b.column[j] : kGone;
+        f(i, j, x <= y, y <= x);
+        i += x <= y, j += y <= x;
+      }
+    }
+  };
+  Bundle merged(const Bundle& a, const Bundle& b, int threads) const {
     Bundle both;
     both.number = a.number;
     both.number.insert(both.number.end(), b.number.begin(), b.number.end());
-    const std::size_t n = a.owner.size() + b.owner.size();
-    both.column.reserve(a.column.size() + b.column.size());
-    both.begin.reserve(a.column.size() + b.column.size() + 1);
-    both.owner.reserve(n);
-    both.value.reserve(n);
-    const auto take = [&](const Bundle& from, std::size_t c, std::size_t shift) {
-      for (std::uint32_t e = from.begin[c]; e < from.begin[c + 1]; ++e) {
-        both.owner.push_back(from.owner[e] + std::uint32_t(shift));
-        both.value.push_back(from.value[e]);
-      }
-    };
-    std::size_t i = 0, j = 0;
-    while (i < a.column.size() || j < b.column.size()) {
-      const std::uint32_t x = i < a.column.size() ? a.column[i] : kGone, y = j < b.column.size() ? b.column[j] : kGone;
-      both.column.push_back(std::min(x, y));
-      both.begin.push_back(std::uint32_t(both.owner.size()));
-      if (x <= y) take(a, i++, 0);
-      if (y <= x) take(b, j++, a.number.size());
-    }
-    both.begin.push_back(std::uint32_t(both.owner.size()));
-    both.column.shrink_to_fit();
-    both.begin.shrink_to_fit();
+    const std::size_t entries = a.owner.size() + b.owner.size();
+    std::vector<Stretch> parts(n_ranges());
+    over_ranges(entries, threads, [&](std::size_t range) {
+      const auto [i, i_end] = columns(a, range);
+      const auto [j, j_end] = columns(b, range);
+      std::size_t n = 0;
+      parts[range] = {i, i_end, j, j_end, 0};
+      parts[range].walk(a, b, [&](std::size_t, std::size_t, bool, bool) { ++n; });
+      parts[range].first = n;
+    });
+    std::size_t columns_of_both = 0;
+    for (Stretch& part : parts) columns_of_both += std::exchange(part.first, columns_of_both);
+    both.column.resize(columns_of_both);
+    both.begin.resize(columns_of_both + 1);
+    both.begin.back() = std::uint32_t(entries);
+    both.owner.resize(entries);
+    both.value.resize(entries);
+    over_ranges(entries, threads, [&](std::size_t range) {
+      const Stretch& part = parts[range];
+      std::size_t c = part.first;
+      std::uint32_t to = a.begin[part.a] + b.begin[part.b];
+      const auto take = [&](const Bundle& from, std::size_t column, std::size_t shift) {
+        both.column[c] = from.column[column];
+        for (std::uint32_t e = from.begin[column]; e < from.begin[column + 1]; ++e, ++to) {
+          both.owner[to] = from.owner[e] + std::uint32_t(shift);
+          both.value[to] = from.value[e];
+        }
+      };
+      part.walk(a, b, [&](std::size_t i, std::size_t j, bool of_a, bool of_b) {
+        both.begin[c] = to;
+        if (of_a) take(a, i, 0);
+        if (of_b) take(b, j, a.number.size());
+        ++c;
+      });
+    });
     return both;
   }
 
   // Sort the entries by column; its columns stay marked.
-  Bundle bundle(const Rows& rows) {
+  Bundle bundle(const Rows& rows, int threads) {
     Bundle b;
     const std::size_t n = rows.indices.size(), m = rows.indptr.size() - 1;
     for (const std::uint32_t j : rows.indices) marks_.mark(j);
     marks_.list(b.column);
     b.begin.assign(b.column.size() + 1, 0);
     std::vector<std::uint32_t> places(n);
-    for (std::size_t e = 0; e < n; ++e) {
-      places[e] = marks_.place(rows.indices[e]);
-      ++b.begin[places[e] + 1];
-    }
+    for_chunks(n, threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+      for (std::size_t e = begin; e < end; ++e) places[e] = marks_.place(rows.indices[e]);
+    });
+    for (const std::uint32_t place : places) ++b.begin[place + 1];
     std::partial_sum(b.begin.begin(), b.begin.end(), b.begin.begin());
     b.owner.resize(n);
     b.value.resize(n);
@@ -319,19 +398,18 @@ class PlaneStore {
   }
 
   // Products of all planes of a kept bundle with all of the fresh one, whose columns are marked.
-  void cross(const Bundle& old, const Bundle& fresh) {
+  void cross(const Bundle& old, const Bundle& fresh, int threads) {
     const std::size_t m = fresh.number.size(), n = old.number.size();
-    std::vector<double> sums(n * m);
-    for (std::size_t c = 0; c < old.column.size(); ++c) {
-      if (!marks_.has(old.column[c])) continue;
+    const std::vector<double> sums = sum_ranges(old, n * m, old.owner.size() + fresh.owner.size(), threads, [&](std::size_t c, double* sum) {
+      if (!marks_.has(old.column[c])) return;
       const std::uint32_t place = marks_.place(old.column[c]);
       const std::uint32_t first = fresh.begin[place], last = fresh.begin[place + 1];
       for (std::uint32_t f = first; f < last; ++f) {
-        double* row = sums.data() + fresh.owner[f] * n;
+        double* row = sum + fresh.owner[f] * n;
         const double x = double(fresh.value[f]);
         for (std::uint32_t e = old.begin[c]; e < old.begin[c + 1]; ++e) row[old.owner[e]] += x * double(old.value[e]);
       }
-    }
+    });
     for (std::size_t k = 0; k < n; ++k) {
       if (old.number[k] == kGone) continue;
       for (std::size_t l = 0; l < m; ++l) {

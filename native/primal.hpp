@@ -9,8 +9,10 @@
 //                     projection onto an L1 ball
 #pragma once
 
+#include <atomic>
 #include <cmath>
 
+#include "chunks.hpp"
 #include "example_loop.hpp"
 #include "l1_ball.hpp"
 #include "output_cache.hpp"
@@ -53,6 +55,8 @@ class Primal {
   struct Lane {
     explicit Lane(const Structure<T>& structure) : ws(structure.workspace()) {}
     std::unique_ptr<typename Structure<T>::Workspace> ws;
+    std::unique_ptr<Weights<T>> delta;  // a vector that knows where it is written, once it was needed
+    std::vector<Code> index;
   };
   ExampleLoop<T, Lane> loop;
   OutputCache<T> cache;
@@ -74,14 +78,14 @@ class Primal {
   SweepResult hinge(int threads) { return look(threads, false); }
 
   // The same over some examples.
-  SweepResult hinge_of(std::span<const std::uint32_t> order) {
-    SweepResult result;
-    structure_.weights_changed(*loop.first.ws);
-    for (const std::uint32_t i : order) {
-      if (loop.stop(result)) break;
-      result.hinge += structure_.example_weight(i) * std::max(structure_.oracle(*loop.first.ws, i, w_.data()).F, 0.0);
-      ++result.oracle_calls;
-    }
+  SweepResult hinge_of(std::span<const std::uint32_t> order, int threads) {
+    std::vector<double> value(order.size());
+    SweepResult result = loop.template run_some<SweepResult>(threads, order, [&](Lane& lane, std::size_t k, SweepResult& share) {
+      if (structure_.example_weight(order[k]) == 0.0) return;
+      value[k] = std::max(structure_.oracle(*lane.ws, order[k], w_.data()).F, 0.0);
+      ++share.oracle_calls;
+    });
+    for (std::size_t k = 0; k < order.size(); ++k) result.hinge += structure_.example_weight(order[k]) * value[k];
     return result;
   }
 
@@ -93,7 +97,7 @@ class Primal {
       if (codes_[i].empty()) continue;
       const double weight = structure_.example_weight(i);
       result.loss += weight * structure_.loss(i, codes_[i]);
-      accumulate(i, codes_[i], weight, plane_);
+      accumulate(loop.first, i, codes_[i], weight, plane_);
     }
     return result;
   }
@@ -115,28 +119,44 @@ class Primal {
   }
 
   // Σ_i weight_i Δf_i and Σ_i weight_i l_i of the outputs last found, for each of k groups: the
-  // examples in contiguous shares. Columns in no order.
+  // examples in contiguous shares. Columns in no order. Threads take group after group, with a vector of all weights each.
   struct Shares {
     std::vector<double> loss;
     std::vector<std::int64_t> indptr{0};
     std::vector<std::uint32_t> indices;
     std::vector<T> values;
   };
-  Shares shares(std::size_t k) {
-    Shares shares;
-    make_delta();
-    for (std::size_t g = 0; g < k; ++g) {
+  Shares shares(std::size_t k, int threads) {
+    struct Group {
       double loss = 0.0;
-      const std::size_t n = codes_.size(), end = n * (g + 1) / k;
-      for (std::size_t i = n * g / k; i < end; ++i) {
-        const double weight = structure_.example_weight(i);
-        if (codes_[i].empty() || weight == 0.0) continue;
-        loss += weight * structure_.loss(i, codes_[i]);
-        accumulate(i, codes_[i], weight, *delta_);
+      std::vector<std::uint32_t> indices;
+      std::vector<T> values;
+    };
+    std::vector<Group> groups(k);
+    const std::size_t n = codes_.size(), workers = structure_.thread_safe() ? n_shares(threads, k) : 1;
+    loop.enlist(workers);
+    for (std::size_t worker = 0; worker < workers; ++worker) make_delta(loop.lane(worker));
+    std::atomic<std::size_t> next{0};
+    run_shares(workers, [&](std::size_t worker) {
+      Lane& lane = loop.lane(worker);
+      for (std::size_t g; (g = next.fetch_add(1, std::memory_order_relaxed)) < k;) {
+        const std::size_t end = n * (g + 1) / k;
+        for (std::size_t i = n * g / k; i < end; ++i) {
+          const double weight = structure_.example_weight(i);
+          if (codes_[i].empty() || weight == 0.0) continue;
+          groups[g].loss += weight * structure_.loss(i, codes_[i]);
+          accumulate(lane, i, codes_[i], weight, *lane.delta);
+        }
+        lane.delta->drain(groups[g].indices, groups[g].values);
       }
-      delta_->drain(shares.indices, shares.values);
-      shares.loss.push_back(loss);
+    });
+    Shares shares;
+    for (Group& group : groups) {
+      shares.loss.push_back(group.loss);
+      shares.indices.insert(shares.indices.end(), group.indices.begin(), group.indices.end());
+      shares.values.insert(shares.values.end(), group.values.begin(), group.values.end());
       shares.indptr.push_back(std::int64_t(shares.indices.size()));
+      group = {};
     }
     return shares;
   }
@@ -159,7 +179,7 @@ class Primal {
       cuts.F.push_back(value_[i]);
       for (const std::size_t j : touched_) {
         cuts.indices.push_back(std::int64_t(j));
-        cuts.values.push_back(double(delta_->data()[j]));
+        cuts.values.push_back(double(loop.first.delta->data()[j]));
       }
       cuts.indptr.push_back(std::int64_t(cuts.indices.size()));
     }
@@ -212,7 +232,7 @@ class Primal {
         difference(i, code_);
         const double step = eta * weight / scale_, lag = step * mass_;
         for (const std::size_t j : touched_) {
-          const T d = delta_->data()[j];
+          const T d = loop.first.delta->data()[j];
           plane_.data()[j] += T(weight) * d;
           if (support_known_ && listed_[j] == 0) list(j);
           w_.data()[j] += T(step) * d;
@@ -231,10 +251,12 @@ class Primal {
   }
 
   // The average of all iterates so far, the t-th with weight t.
-  void average(T* out) const {
-    for (std::size_t j = 0; j < w_.size(); ++j) {
-      out[j] = weight_ > 0.0 ? T((mass_ * double(w_.data()[j]) + double(sums_[j])) / weight_) : w_.data()[j];
-    }
+  void average(T* out, int threads) const {
+    for_chunks(w_.size(), threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+      for (std::size_t j = begin; j < end; ++j) {
+        out[j] = weight_ > 0.0 ? T((mass_ * double(w_.data()[j]) + double(sums_[j])) / weight_) : w_.data()[j];
+      }
+    });
   }
 
   std::span<const T> sums() const { return {sums_.data(), sums_.size()}; }
@@ -272,7 +294,7 @@ class Primal {
   }
 
   std::size_t bytes() const {
-    std::size_t total = (w_.size() * (delta_ ? 3 : 2) + sums_.size()) * sizeof(T) + support_.capacity() * sizeof(std::size_t) + listed_.size();
+    std::size_t total = (w_.size() * (2 + deltas_) + sums_.size()) * sizeof(T) + support_.capacity() * sizeof(std::size_t) + listed_.size();
     for (const auto& code : codes_) total += code.capacity() * sizeof(Code);
     return total + cache.bytes();
   }
@@ -299,24 +321,26 @@ class Primal {
     for (std::size_t i = 0; i < value_.size(); ++i) result.hinge += structure_.example_weight(i) * value_[i];
   }
 
-  void accumulate(std::size_t i, CodeView code, double coef, Weights<T>& into) {
-    auto& ws = *loop.first.ws;
-    index_.clear();
-    structure_.index(ws, i, code, index_);
-    structure_.accumulate(ws, i, index_, {&code, 1}, &coef, into);
+  void accumulate(Lane& lane, std::size_t i, CodeView code, double coef, Weights<T>& into) {
+    lane.index.clear();
+    structure_.index(*lane.ws, i, code, lane.index);
+    structure_.accumulate(*lane.ws, i, lane.index, {&code, 1}, &coef, into);
   }
 
-  // Δf_i of a code: into delta_, at the places touched_, ascending.
+  // Δf_i of a code: into the calling thread's vector, at the places touched_, ascending.
   void difference(std::size_t i, CodeView code) {
-    make_delta();
-    accumulate(i, code, 1.0, *delta_);
-    delta_->places(touched_);
+    make_delta(loop.first);
+    accumulate(loop.first, i, code, 1.0, *loop.first.delta);
+    loop.first.delta->places(touched_);
   }
 
-  // An empty vector that knows where it is written.
-  void make_delta() {
-    if (!delta_) delta_ = std::make_unique<Weights<T>>(Weights<T>::recorder(w_.size()));
-    delta_->wipe();
+  // An empty vector for a lane.
+  void make_delta(Lane& lane) {
+    if (!lane.delta) {
+      lane.delta = std::make_unique<Weights<T>>(Weights<T>::recorder(w_.size()));
+      ++deltas_;
+    }
+    lane.delta->wipe();
   }
 
   void decay(double factor) {
@@ -354,10 +378,10 @@ class Primal {
 
   const Structure<T>& structure_;
   Weights<T> w_, plane_;
-  std::unique_ptr<Weights<T>> delta_;
+  std::size_t deltas_ = 0;  // lanes that have such a vector
   std::vector<double> value_;             // max F of each example
   std::vector<std::vector<Code>> codes_;  // and its output, empty for the truth
-  std::vector<Code> index_, code_;
+  std::vector<Code> code_;
   std::vector<std::size_t> touched_;
   double scale_ = 1.0;
   // Averaging: Σ_t c_t w_t = mass * v + sums, where every update d of v takes mass * d off the sums.

@@ -37,19 +37,23 @@ class Problem {
   virtual const Structure<double>* double_precision() = 0;
 
   // Narrow an array of 8-byte weights to an engine's own. Rows may be padded differently.
-  void narrow(const double* from, float* to) { repad(from, to); }
+  void narrow(const double* from, float* to, int threads = 1) { repad(from, to, threads); }
 
   // The other way round.
-  void widen(const float* from, double* to) { repad(from, to); }
+  void widen(const float* from, double* to, int threads = 1) { repad(from, to, threads); }
 
-  // Give an engine weights that were rebuilt: w and the sums it comes from.
-  void copy_weights(const Weights<double>& from, Weights<float>& to) {
-    narrow(from.sums(), to.sums());
-    narrow(from.data(), to.data());
-  }
-  void copy_weights(const Weights<double>& from, Weights<double>& to) {
-    std::copy(from.sums(), from.sums() + from.size(), to.sums());
-    std::copy(from.data(), from.data() + from.size(), to.data());
+  // Give an engine weights that were rebuilt: w and the sums it comes from, which are one array with some links.
+  template <class T>
+  void copy_weights(const Weights<double>& from, Weights<T>& to, int threads) {
+    const auto copy = [&](const double* source, T* target) {
+      if constexpr (sizeof(T) == 4) {
+        narrow(source, target, threads);
+      } else {
+        std::copy(source, source + from.size(), target);
+      }
+    };
+    copy(from.data(), to.data());
+    if (from.sums() != from.data() || to.sums() != to.data()) copy(from.sums(), to.sums());
   }
 
   template <class T>
@@ -65,14 +69,17 @@ class Problem {
   // Rows of weights that belong together are padded to whole vectors, of which 8-byte weights need
   // no more than 4-byte ones: what both have are the weights and maybe some padding, which is zero.
   template <class From, class To>
-  void repad(const From* from, To* to) {
+  void repad(const From* from, To* to, int threads) {
     const Structure<From>* source = structure<From>();
     const Structure<To>* target = structure<To>();
     if (source == nullptr || target == nullptr) return;  // one precision only
     const std::size_t old = source->row_size(), fresh = target->row_size(), width = std::min(old, fresh);
-    for (std::size_t row = 0; row < source->n_weights() / old; ++row) {
-      for (std::size_t k = 0; k < width; ++k) to[row * fresh + k] = static_cast<To>(from[row * old + k]);
-    }
+    const std::size_t rows = source->n_weights() / old, shares = n_shares(threads, rows * width / (kChunk * kChunksOfThread));
+    run_shares(shares, [&](std::size_t share) {
+      for (std::size_t row = rows * share / shares; row < rows * (share + 1) / shares; ++row) {
+        for (std::size_t k = 0; k < width; ++k) to[row * fresh + k] = static_cast<To>(from[row * old + k]);
+      }
+    });
   }
 };
 

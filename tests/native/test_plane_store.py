@@ -73,17 +73,18 @@ def test_against_numpy(seed, single, n_weights):
 
 
 @pytest.mark.parametrize("single", [True, False])
-def test_bundling_changes_nothing(single):
+@pytest.mark.parametrize("n_weights", [50, 20_000])  # one range of weights, and several
+def test_bundling_changes_nothing(single, n_weights):
     """One add, or many with planes dropped between: bit for bit the same."""
     rng = np.random.default_rng(3)
-    planes = random_array((20, 50), density=0.4, rng=rng).toarray().astype(DTYPES[single])
-    one, many = (_native.PlaneStore(50, single) for _ in range(2))
+    planes = random_array((20, n_weights), density=0.4, rng=rng).toarray().astype(DTYPES[single])
+    one, many = (_native.PlaneStore(n_weights, single) for _ in range(2))
     one.add(*rows_of(planes, single))
     for plane in planes:
         many.add(*rows_of(np.vstack([plane, plane]), single))
         many.keep(np.r_[np.ones(len(many) - 1, bool), False])
     np.testing.assert_array_equal(one.gram(), many.gram())
-    alpha, outs = rng.random(20), [np.zeros(50, DTYPES[single]) for _ in range(2)]
+    alpha, outs = rng.random(20), [np.zeros(n_weights, DTYPES[single]) for _ in range(2)]
     one.combine(alpha, outs[0])
     many.combine(alpha, outs[1])
     assert outs[0].tobytes() == outs[1].tobytes()

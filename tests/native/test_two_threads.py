@@ -13,9 +13,14 @@ import pytest
 from maxmargin import SequenceTagger, _native
 from maxmargin.features.encode import FeatureEncoder
 from maxmargin.features.template import Template
+from maxmargin.regularizers import L2, ElasticNet, Regularizer
+from maxmargin.solvers import SDM, OneSlack, Solver, Subgradient, solve
 from native_problems import random_case
 
 LENGTHS = (4, 7, 1, 12, 3, 9, 2, 5) * 5
+
+#: Features without a token, so that loops over the weights are long enough for several threads.
+MANY = 200_000
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +65,101 @@ def test_primal(case: Any, single: bool) -> None:
         for primal in (one, two):
             primal.weights[:] = primal.weights + step
     assert one.exact_hinge(1) == two.exact_hinge(2)
+
+
+@pytest.mark.parametrize("groups", [1, 3, 8])
+def test_planes_of_groups(case: Any, groups: int) -> None:
+    """Each group is summed by one thread, whichever it is."""
+    one, two = (_native.Primal(case.problem()) for _ in range(2))
+    for _ in range(2):
+        for primal, threads in ((one, 1), (two, 2)):
+            primal.find(threads)
+        a, b = one.shares(groups, 1), two.shares(groups, 2)
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+        for primal in (one, two):
+            primal.weights[:] += 0.01
+            primal.written()
+
+
+def test_hinge_of_some_examples(case: Any) -> None:
+    primal = _native.Primal(case.problem())
+    some = np.arange(0, len(LENGTHS), 3, dtype=np.uint32)
+    one, three = primal.hinge_of(some, 1), primal.hinge_of(some, 3)
+    assert one.hinge == three.hinge > 0
+    assert one.oracle_calls == three.oracle_calls == len(some)
+
+
+@pytest.mark.parametrize("single", [True, False], ids=["float32", "float64"])
+def test_plane_store(single: bool) -> None:
+    n, rng = 700_000, np.random.default_rng(2)
+    dtype = np.float32 if single else np.float64
+    stores = [_native.PlaneStore(n, single) for _ in range(3)]
+    for _ in range(6):
+        # As features that come first are met most.
+        rows = [np.unique((n * rng.random(60_000) ** 2).astype(np.uint32)) for _ in range(3)]
+        indptr = np.cumsum([0, *map(len, rows)])
+        indices = np.concatenate(rows)
+        values = rng.normal(size=len(indices)).astype(dtype)
+        for threads, store in enumerate(stores, 1):
+            store.add(indptr, indices, values, threads)
+        alpha, w = rng.random(len(stores[0])), rng.normal(size=n).astype(dtype)
+        outs = [np.full(n, 7, dtype) for _ in stores]
+        for threads, (store, out) in enumerate(zip(stores, outs, strict=True), 1):
+            store.combine(alpha, out, threads)
+            np.testing.assert_array_equal(out, outs[0])
+            np.testing.assert_array_equal(store.gram(), stores[0].gram())
+            np.testing.assert_array_equal(store.multiply(w, threads), stores[0].multiply(w))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [0, 5, 1_000_003])
+def test_sums_over_weights(dtype: Any, n: int) -> None:
+    a, b = np.random.default_rng(n).normal(size=(2, n)).astype(dtype)
+    outs = [np.empty(n, dtype) for _ in range(3)]
+    sums = [_native.blend(a, b, 0.3, out, k) for k, out in enumerate(outs, 1)]
+    assert sums[0] == sums[1] == sums[2] == _native.square(outs[0], 2)
+    assert sums[0] == pytest.approx(float(np.sum(outs[0].astype(float) ** 2)), rel=1e-12)
+    for out in outs:
+        np.testing.assert_array_equal(out, outs[0])
+
+
+@pytest.mark.filterwarnings("ignore::maxmargin.ConvergenceWarning")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("solver", "regularizer"),
+    [
+        (OneSlack(), L2()),
+        (OneSlack(cuts=1, stabilize="proximal", cache=3), L2()),
+        (Subgradient(sample=20), L2()),
+        (SDM(), L2()),
+        (SDM(), ElasticNet(l1_ratio=0.3)),
+    ],
+    ids=["search", "proximal", "subgradient", "dual", "elastic"],
+)
+def test_training_with_many_weights(
+    case: Any, solver: Solver, regularizer: Regularizer, dtype: str
+) -> None:
+    """Bit for bit the same weights and certificate."""
+    problem = case.problem(n_sparse=MANY)
+    one, two = (
+        solve(
+            problem,
+            solver,
+            C=0.2,
+            regularizer=regularizer,
+            gap=0.0,
+            max_passes=6,
+            n_jobs=n,
+            random_state=0,
+            dtype=dtype,
+        )
+        for n in (1, 2)
+    )
+    assert len(one.weights) > MANY
+    assert np.array_equal(one.weights, two.weights)
+    assert one.certificate.primal == two.certificate.primal
+    assert one.certificate.dual == two.certificate.dual
 
 
 def sentences(n: int = 300, seed: int = 0) -> tuple[list[Any], list[Any]]:

@@ -104,21 +104,23 @@ class BundleMachine(PrimalMachine):
 
     def go(self, share: float) -> float:
         """Move the iterate to centre + share (target - centre); return ‖w‖²."""
-        square: float = blend(self.weights, self.target, share, self.primal.weights)
+        square: float = blend(
+            self.weights, self.target, share, self.primal.weights, self.threads
+        )
         self.primal.written()
         return square
 
     def settle(self, share: float, primal: float) -> None:
         """Move the centre that far, where the primal is known."""
         assert self.shown is not None
-        blend(self.shown, self.target, share, self.shown)
+        blend(self.shown, self.target, share, self.shown, self.threads)
         self.best = primal
 
     def cut(self, groups: int) -> None:
         """Take the planes of the outputs last found, one a group."""
         self.groups = groups
-        loss, indptr, indices, values = self.primal.shares(groups)
-        self.store.add(indptr, indices, values)
+        loss, indptr, indices, values = self.primal.shares(groups, self.threads)
+        self.store.add(indptr, indices, values, self.threads)
         self.loss = np.concatenate([self.loss, loss])
         self.group = np.concatenate([self.group, np.arange(groups, dtype=np.uint32)])
         self.alpha = np.concatenate([self.alpha, np.zeros(groups)])
@@ -129,7 +131,7 @@ class BundleMachine(PrimalMachine):
         """Return Σ_G max(0, max_p l_p - w·a_p) at the present iterate, or at another w."""
         slack = np.zeros(self.groups)
         w = self.primal.weights if w is None else w
-        np.maximum.at(slack, self.group, self.loss - self.store.multiply(w))
+        np.maximum.at(slack, self.group, self.loss - self.store.multiply(w, self.threads))
         return float(slack.sum())
 
     def revise(self) -> None:
@@ -166,7 +168,7 @@ class BundleMachine(PrimalMachine):
 
     def aim(self) -> None:
         """Point the target at the minimiser of the relaxed problem."""
-        self.store.combine(self.alpha, self.target)
+        self.store.combine(self.alpha, self.target, self.threads)
 
     def aim_near(self, mu: float, tolerance: float) -> None:
         """Point the target at the minimiser of the relaxed problem plus μ/2 ‖w - centre‖².
@@ -175,12 +177,12 @@ class BundleMachine(PrimalMachine):
         1/(1 + μ) and the linear term l - μ/(1 + μ) a·centre.
         """
         rest = mu / (1 + mu)
-        linear = self.loss - rest * self.store.multiply(self.weights)
+        linear = self.loss - rest * self.store.multiply(self.weights, self.threads)
         alpha = self.alpha.copy()
         self._solve(linear, alpha, tolerance, 1 - rest)
         self.idle[alpha > 0] = -1  # needed, whatever the program without the term says
-        self.store.combine(alpha, self.target)
-        blend(self.weights, self.target, 1 - rest, self.target)
+        self.store.combine(alpha, self.target, self.threads)
+        blend(self.weights, self.target, 1 - rest, self.target, self.threads)
 
     def prune(self, after: int) -> None:
         """Drop planes whose multiplier was zero in so many programs in a row."""

@@ -146,6 +146,7 @@ class OneSlack(PrimalSolver):
     def step(self, machine: BundleMachine, state: dict[str, Any], context: Context) -> Step:
         """Make one iteration of the loop of Algorithm 3 (lines 3-7)."""
         begin, left = time.perf_counter(), context.seconds_left
+        machine.threads = context.threads
 
         def seconds() -> float | None:
             return None if left is None else max(left - (time.perf_counter() - begin), 0.0)

@@ -71,6 +71,7 @@ class PrimalMachine:
         self.regularizer = regularizer
         self.bound = 0.0  # all multipliers on the truths
         self.n_planes = 0
+        self.threads = 1  # that share sums over weights; no result depends on it
         self.shown: NDArray[Any] | None = None  # the model, where it is not the last iterate
 
     @property

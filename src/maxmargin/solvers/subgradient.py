@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from maxmargin._native import Problem, SubgradientOptions, aligned_array
+from maxmargin._native import Problem, SubgradientOptions, aligned_array, blend
 from maxmargin.checks import check_choice, check_whole_attributes
 from maxmargin.regularizers import L2, L1Ball, Regularizer
 from maxmargin.solvers.primal import READ, PrimalMachine, PrimalSolver, read_array
@@ -59,7 +59,7 @@ class SubgradientMachine(PrimalMachine):
 
     def take_plane(self, loss: float, share: float) -> float:
         """Move the mean towards the last pass's plane; return by how much the bound rose."""
-        self.mean += share * (self.primal.plane - self.mean)
+        blend(self.mean, self.primal.plane, share, self.mean, self.threads)
         self.mean_loss += share * (loss - self.mean_loss)
         return self.offer(self.C * self.mean, self.C * self.mean_loss)
 
@@ -72,7 +72,7 @@ class SubgradientMachine(PrimalMachine):
         if self.shown is None:
             single = self.mean.dtype == np.float32
             self.shown = aligned_array(self.mean.size, single)
-        self.shown[:] = self.primal.average()
+        self.primal.average_into(self.shown, self.threads)
 
     def state(self) -> dict[str, Any]:
         """Return arrays for a checkpoint."""
@@ -163,6 +163,7 @@ class Subgradient(PrimalSolver):
     def step(self, machine: SubgradientMachine, state: dict[str, Any], context: Context) -> Step:
         """Make one pass over the examples."""
         n = context.n_examples
+        machine.threads = context.threads
         calls, begin, left = 0, time.perf_counter(), context.seconds_left
         if state["eta"] is None:
             state["eta"], calls = self._first_step(machine, context)
@@ -234,7 +235,7 @@ class Subgradient(PrimalSolver):
             if now + (now - begin) > end:  # a look takes as long as the steps took
                 return math.inf
             calls += len(sample)
-            loss = machine.primal.hinge_of(sample).hinge * n / len(sample)
+            loss = machine.primal.hinge_of(sample, context.threads).hinge * n / len(sample)
             costs[eta] = machine.regularizer.penalty(machine.primal.weights) + machine.C * loss
             return costs[eta]
 
