@@ -1,16 +1,19 @@
 """Training with one thread and with two: time to a 1 % gap, and from a file to a model.
 
-What ``--threads`` (``n_jobs`` in Python) speeds up is the reading of features, passes of the oracle
-at a fixed w, and certificates. Passes that move w use one thread; what was tried there is in
-``docs/architecture.md``, "Tried and dropped".
+With ``--threads 2`` (``n_jobs`` in Python) both threads make the steps of training
+(``native/joint_steps.hpp``), and share the reading of features, passes of the oracle at a fixed w,
+and certificates. With ``--deterministic`` one of them makes all steps, and the run can be repeated:
+what that costs is the last ratio.
 
     python benchmarks/threads.py --data ../shared/data [--tasks chunking,brown] [--C 0.1,1]
 
-Every training is a process of its own, with one thread and with two by turns; figures are medians
-of ``--repeats`` runs. "To the gap" is the solver with its certificate, "file to model" is all of
-``maxmargin train`` from the start of the process to its end. The model files of all runs are
-compared byte by byte. A second table says where the time from file to model goes: "rest" is the
-start of Python and its imports, and the end. The last line of standard output is one JSON object.
+Every training is a process of its own, the ways by turns; figures are medians of ``--repeats``
+runs. "To the gap" is the solver with its certificate, "file to model" is all of ``maxmargin train``
+from the start of the process to its end. Deterministic runs must give one model, byte by byte. How
+long a cache line takes from one core to the other is printed first and last: on virtual machines it
+changes, and with it what a second thread brings. A second table says where the time from file to
+model goes: "rest" is the start of Python and its imports, and the end. The last line of standard
+output is one JSON object.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from maxmargin import _native
 from peers import TASKS as PEER_TASKS
 from peers import Task, run
 
@@ -32,18 +36,23 @@ TASKS = {
     **{name: PEER_TASKS[name] for name in ("chunking", "pos", "jnlpba")},
     "brown": Task("Parts of speech, Brown", "brown_pos", "pos@1", chunks=False),
 }
-THREADS = (1, 2)
+#: Ways to train, with their options.
+WAYS = {
+    "1": ("--threads", "1"),
+    "2": ("--threads", "2"),
+    "2, deterministic": ("--threads", "2", "--deterministic"),
+}
 KINDS = ("to the gap", "file to model")
 PARTS = ("read", "features", "train", "write", "rest")
 TIMEOUT = 1800.0
 
 
-def train(data: Path, task: Task, C: float, threads: int, model: Path) -> dict[str, float]:
+def train(data: Path, task: Task, C: float, way: str, model: Path) -> dict[str, float]:
     """Train in a process of its own; return the seconds of each kind."""
     program = [sys.executable, "-m", "maxmargin", "train", data / task.corpus / "train.tsv.gz"]
-    options = ["-m", model, "-C", str(C), "--gap", "0.01", "--threads", str(threads)]
+    options = ["-m", model, "-C", str(C), "--gap", "0.01", *WAYS[way]]
     begin = time.perf_counter()
-    out, _ = run([*program, *task.reading(), *options, "--json", "-q"], max(THREADS), TIMEOUT)
+    out, _ = run([*program, *task.reading(), *options, "--json", "-q"], 2, TIMEOUT)
     seconds = time.perf_counter() - begin
     about = json.loads(out.splitlines()[-1])
     if not about["converged"]:
@@ -54,24 +63,37 @@ def train(data: Path, task: Task, C: float, threads: int, model: Path) -> dict[s
         KINDS[1]: seconds,
         **parts,
         PARTS[-1]: seconds - sum(parts.values()),
+        "passes": about["passes"],
     }
 
 
 def measure(data: Path, task: Task, C: float, repeats: int) -> dict[str, Any]:
-    """Train with each number of threads by turns; medians, ratios, and whether models agree."""
-    measured = (*KINDS, *PARTS)
-    times: dict[str, dict[int, list[float]]] = {kind: {n: [] for n in THREADS} for kind in measured}
+    """Train in each way by turns; medians, ratios, and whether deterministic models agree."""
+    measured = (*KINDS, *PARTS, "passes")
+    times: dict[str, dict[str, list[float]]]
+    times = {kind: {way: [] for way in WAYS} for kind in measured}
     models = set()
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.mm"
         for _ in range(repeats):
-            for threads in THREADS:
-                for kind, seconds in train(data, task, C, threads, model).items():
-                    times[kind][threads].append(seconds)
-                models.add(model.read_bytes())
-    medians = {kind: [statistics.median(times[kind][n]) for n in THREADS] for kind in measured}
+            for way in WAYS:
+                for kind, seconds in train(data, task, C, way, model).items():
+                    times[kind][way].append(seconds)
+                if "deterministic" in way:
+                    models.add(model.read_bytes())
+    medians = {kind: [statistics.median(times[kind][way]) for way in WAYS] for kind in measured}
+    _, two, repeated = medians[KINDS[0]]
     ratios = {kind: medians[kind][0] / medians[kind][1] for kind in KINDS}
-    return {"seconds": medians, "ratios": ratios, "same_model": len(models) == 1}
+    return {
+        "seconds": medians,
+        "ratios": ratios | {"price": repeated / two},
+        "same_model": len(models) == 1,
+    }
+
+
+def latency() -> float:
+    """Nanoseconds that a message takes from one core to the other."""
+    return 1e9 * min(_native.core_latency(20_000) for _ in range(3))
 
 
 def main() -> None:
@@ -81,17 +103,25 @@ def main() -> None:
     parser.add_argument("--C", default="0.1,1", help="values of C (%(default)s)")
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
-    print("| | C | to a 1 % gap, s: 1 and 2 threads | ratio | file to model, s | ratio | model |")
-    print("|---|---|---|---|---|---|---|")
+    print(f"from core to core: {latency():.0f} ns")
+    print(
+        "| | C | to a 1 % gap, s: 1 and 2 threads | ratio | passes | file to model, s | ratio | "
+        "deterministic over not |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
     result: dict[str, Any] = {}
     for name in args.tasks.split(","):
         for C in map(float, args.C.split(",")):
             about = measure(args.data, TASKS[name], C, args.repeats)
+            assert about["same_model"], "deterministic runs differ"
             cells = [TASKS[name].title, f"{C:g}"]
             for kind in KINDS:
-                one, two = about["seconds"][kind]
+                one, two, _ = about["seconds"][kind]
                 cells += [f"{one:.2f} and {two:.2f}", f"{about['ratios'][kind]:.2f}"]
-            cells.append("same" if about["same_model"] else "differs")
+                if kind == KINDS[0]:
+                    one, two, _ = about["seconds"]["passes"]
+                    cells.append(f"{one:.0f} and {two:.0f}")
+            cells.append(f"{about['ratios']['price']:.2f}")
             print(f"| {' | '.join(cells)} |", flush=True)
             result[f"{name}, C = {C:g}"] = about
     print("\n| where it goes, s: 1 and 2 threads | C | " + " | ".join(PARTS) + " |")
@@ -99,12 +129,13 @@ def main() -> None:
     for name, about in result.items():
         task, _, C = name.partition(", C = ")
         both = (about["seconds"][part] for part in PARTS)
-        cells = [TASKS[task].title, C, *(f"{one:.2f} and {two:.2f}" for one, two in both)]
+        cells = [TASKS[task].title, C, *(f"{one:.2f} and {two:.2f}" for one, two, _ in both)]
         print(f"| {' | '.join(cells)} |")
-    for kind in KINDS:
+    for kind in (*KINDS, "price"):
         ratios = [about["ratios"][kind] for about in result.values()]
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
         print(f"{kind}: geometric mean {mean:.2f}, least {min(ratios):.2f}")
+    print(f"from core to core: {latency():.0f} ns")
     print(json.dumps(result))
 
 

@@ -521,6 +521,8 @@ void bind_engine(nb::module_& m) {
            "epsilon"_a = -1.0, "frank_wolfe"_a = false, "average"_a = false, "coordinate"_a = false, "seed"_a = 0,
            "open"_a = 0.0, "share"_a = 0.0, "tolerance"_a = kInfinity, "replay"_a = 0, "seen"_a = 0, "joint"_a = false);
 
+  m.def("core_latency", [](int rounds) { return core_latency(std::clamp(rounds, 1, 1'000'000)); }, "rounds"_a, nb::call_guard<nb::gil_scoped_release>());
+
   nb::class_<NewtonOptions>(m, "NewtonOptions")
       .def("__init__",
            [](NewtonOptions* self, int products, int solves, double flat, double worth) {

@@ -95,7 +95,7 @@ class Emissions {
 
  private:
   template <int N, class Row>
-  void score_some(std::size_t token, const Row& sparse, const WeightView<T>& w, const std::uint32_t* label, T* score) const {
+  MM_READS_SHARED void score_some(std::size_t token, const Row& sparse, const WeightView<T>& w, const std::uint32_t* label, T* score) const {
     T sum[N] = {}, other[N] = {};  // two chains of additions, to hide their latency
     std::uint32_t l[N];
     for (int k = 0; k < N; ++k) l[k] = label[k];
@@ -113,7 +113,7 @@ class Emissions {
         for (int k = 0; k < N; ++k) sum[k] += row[l[k]];
       }
     } else {
-      sparse.with_values([&](auto value) {
+      sparse.with_values([&](auto value) __attribute__((no_sanitize("thread"))) {
         for (std::size_t e = 0; e < n; ++e) {
           const T* row = w.row(std::size_t(f[e]) * Lp_);
           const T x = static_cast<T>(value(e));

@@ -13,8 +13,8 @@
 //               2015). Two additions to one weight at the same moment may lose one of them. That is rare, since these
 //               rows are, and harmless: multipliers are never lost, and a certificate makes u of these alone.
 //
-// These races are intended: relaxed atomic loads and stores where threads add, and plain loads in vector code (which
-// the thread sanitizer is told of in tools/threads.supp).
+// These races are intended: relaxed atomic loads and stores where threads add (Seat::add_shared), and plain loads where
+// rows are read for scores (functions that are marked MM_READS_SHARED).
 //
 // *The dual.* D = C Σ α l - Ω*(u). Σ α l is summed by each thread over its own steps. What Ω* changed by is counted for
 // the shared rows at each addition, from the value that it found there, and for the contended rows at the end.

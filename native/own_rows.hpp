@@ -6,6 +6,11 @@
 
 namespace mm {
 
+// Before functions that read weights while other threads may write them. That race is intended (joint_steps.hpp): a
+// weight of 4 or 8 aligned bytes is read as it was before or after an addition, and a step with either is as good. The
+// thread sanitizer does not look at them; loads stay plain ones, for the vector code.
+#define MM_READS_SHARED [[gnu::no_sanitize("thread")]]
+
 template <class T>
 struct OwnRows {
   const T* head = nullptr;    // copies of the weights below head_end

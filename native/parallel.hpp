@@ -143,4 +143,23 @@ class Crew {
   alignas(128) std::atomic<std::size_t> busy_{0};     // threads that have not ended theirs
 };
 
+// Seconds that a cache line takes from one core to another: two threads hand one back and forth. For benchmarks, because
+// on virtual machines it depends on where their cores are just now.
+inline double core_latency(int rounds) {
+  alignas(128) std::atomic<int> turn{0};
+  const auto play = [&](int first) {
+    for (int k = 0; k < rounds; ++k) {
+      for (int spun = 0; turn.load(std::memory_order_acquire) != 2 * k + first; ++spun) {
+        if (spun > 10000) std::this_thread::yield();
+      }
+      turn.store(2 * k + first + 1, std::memory_order_release);
+    }
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread other(play, 1);
+  play(0);
+  other.join();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / (2.0 * std::max(rounds, 1));
+}
+
 }  // namespace mm

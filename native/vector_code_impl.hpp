@@ -97,7 +97,7 @@ inline void for_slices(std::size_t n_vec, F&& f) {
 }
 
 template <class T, class X, int NV, bool kOnes>
-void emissions_slice(const WeightView<T>& view, std::size_t shift, std::size_t Lp, const std::int64_t* indptr,
+MM_READS_SHARED void emissions_slice(const WeightView<T>& view, std::size_t shift, std::size_t Lp, const std::int64_t* indptr,
                      const std::uint32_t* indices, const X* values, std::size_t n_tokens,
                      std::int64_t limit, T* S) {
   const T* const shared = view.w + shift;

@@ -83,7 +83,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
         type=at_least(1),
         default=1,
         metavar="N",
-        help="threads to use; the result does not depend on it (default: 1)",
+        help="threads to use (default: 1)",
     )
 
 

@@ -74,6 +74,12 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
         "subgradient, lp, extragradient, interiorpoint",
     )
     group.add_argument(
+        "--deterministic",
+        action="store_true",
+        help="with several threads: a run that can be repeated, in which one of them makes all "
+        "steps (default: all make steps at the same time where that is possible)",
+    )
+    group.add_argument(
         "--slack",
         choices=("linear", "quadratic", "hard"),
         default=None,
@@ -175,10 +181,14 @@ def add_talking(parser: argparse.ArgumentParser) -> None:
 
 
 def solver_of(options: argparse.Namespace) -> Solver:
-    """Return the solver that ``--solver``, ``--slack`` and ``--rescale`` describe."""
+    """Return the solver that ``--solver``, ``--slack``, ``--rescale`` ... describe."""
     from maxmargin.solvers import make_solver
+    from maxmargin.solvers.auto import AutoSchedule
 
-    return make_solver(options.solver, slack=options.slack, rescale=options.rescale)
+    solver = make_solver(options.solver, slack=options.slack, rescale=options.rescale)
+    if options.deterministic and isinstance(solver, AutoSchedule):  # all others always are
+        return make_solver(solver, deterministic=True)
+    return solver
 
 
 def regularizer_of(options: argparse.Namespace) -> Regularizer | None:

@@ -1,0 +1,156 @@
+"""Passes in which several threads make steps at the same time (``native/joint_steps.hpp``).
+
+Which thread comes first is a matter of timing, so that what is compared here are sums that must
+hold for every order of the steps, certificates, and optima.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from maxmargin import SDM, SequenceTagger, _native
+from maxmargin.features.encode import FeatureEncoder
+from maxmargin.solvers import solve
+from maxmargin.structures import Chain
+
+N, C = 1500, 0.3
+THREADS = [2, 3]
+
+
+def sentences(n: int = N, seed: int = 0) -> tuple[list[list[list[str]]], list[list[str]]]:
+    """Tokens with a bias, a word of Zipf's law and a rare word; labels that mostly follow these."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        length = int(rng.integers(1, 7))
+        common = np.minimum(rng.zipf(1.5, length), 300)
+        rare = rng.integers(0, 9000, length)
+        pairs = zip(common, rare, strict=True)
+        X.append([["bias", f"w{c}", f"r{r}", f"r{r % 97}"] for c, r in pairs])
+        labels = np.where(rng.random(length) < 0.2, rng.integers(0, 4, length), (common + rare) % 4)
+        y.append([f"L{label}" for label in labels])
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def problem() -> Any:
+    chain = Chain(encoder=FeatureEncoder())
+    batch, codes = chain.learn(*sentences())
+    assert batch.n_sparse > 4000  # both kinds of rows are there, contended and shared
+    return chain.encoded_problem(batch, codes)
+
+
+def orders(n: int, seed: int = 1) -> Any:
+    rng = np.random.default_rng(seed)
+    while True:
+        yield rng.permutation(n).astype(np.uint32)
+
+
+JOINT = {"joint": True, "tau_relative": 0.1}
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("single", [True, False], ids=["float32", "float64"])
+def test_passes_keep_the_books(problem: Any, threads: int, single: bool) -> None:
+    engine = _native.Engine(problem, C, single=single)
+    order = orders(N)
+    # Additions that were lost to a race would show here; a few are allowed.
+    close = 1e-4
+    for _ in range(4):
+        before = engine.dual()
+        exact = engine.exact_pass(next(order), _native.PassOptions(**JOINT), threads=threads)
+        assert exact.oracle_calls == exact.looked == N
+        assert engine.dual() - before == pytest.approx(exact.gain, rel=close, abs=close)
+        for _ in range(3):
+            before = engine.dual()
+            options = _native.PassOptions(recombine=True, **JOINT)
+            cached = engine.cached_pass(next(order), options, threads=threads)
+            assert cached.visits >= cached.solved > 0
+            assert engine.dual() - before == pytest.approx(cached.gain, rel=close, abs=close)
+        collect = engine.collect_pass(threads)
+        primal, dual = engine.certify(1)
+        assert 0 <= dual <= primal
+        assert collect.gap == pytest.approx(primal - dual, rel=0.02, abs=close * dual)
+    assert collect.gap < 0.2 * dual  # steps of several threads lead somewhere
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_multipliers_stay_feasible(problem: Any, threads: int) -> None:
+    engine = _native.Engine(problem, C)
+    order = orders(N)
+    for _ in range(3):
+        engine.exact_pass(next(order), _native.PassOptions(**JOINT), threads=threads)
+        engine.cached_pass(next(order), _native.PassOptions(**JOINT), threads=threads)
+    state = engine.state()
+    # A checkpoint is refused if multipliers do not sum to one or sums do not follow from them.
+    again = _native.Engine(problem, C)
+    again.restore(state)
+    assert again.dual() == pytest.approx(engine.dual(), rel=1e-6)
+
+
+@pytest.mark.parametrize("n_jobs", THREADS)
+def test_training_reaches_the_gap_and_its_certificate_holds(problem: Any, n_jobs: int) -> None:
+    one = solve(problem, SDM(), C=C, gap=1e-3, random_state=0, n_jobs=1)
+    many = solve(problem, SDM(), C=C, gap=1e-3, random_state=0, n_jobs=n_jobs)
+    assert many.converged
+    # The optimum lies between both duals and both primals.
+    assert many.certificate.primal >= one.certificate.dual
+    assert one.certificate.primal >= many.certificate.dual
+    primal = many.engine.primal_of(np.asarray(many.weights), 1)
+    assert primal == pytest.approx(many.certificate.primal, rel=1e-9)
+    assert not np.array_equal(one.weights, many.weights)  # else nothing was tested here
+
+
+def test_deterministic_runs_can_be_repeated(problem: Any) -> None:
+    runs = [
+        solve(problem, SDM(deterministic=True), C=C, random_state=0, n_jobs=n) for n in (2, 2, 1)
+    ]
+    assert np.array_equal(runs[0].weights, runs[1].weights)
+    assert np.array_equal(runs[0].weights, runs[2].weights)  # this oracle is cheap
+
+
+def test_one_thread_is_as_ever(problem: Any) -> None:
+    engines = []
+    for options in (JOINT, {"tau_relative": 0.1}):
+        engine, order = _native.Engine(problem, C), orders(N)
+        for _ in range(2):
+            engine.exact_pass(next(order), _native.PassOptions(**options))
+            engine.cached_pass(next(order), _native.PassOptions(**options))
+        engines.append(engine)
+    assert np.array_equal(engines[0].weights, engines[1].weights)
+
+
+def test_small_problems_are_left_to_one_thread() -> None:
+    X, y = sentences(200)
+    fitted = [SequenceTagger(C=C, random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)]
+    assert np.array_equal(fitted[0].weights_, fitted[1].weights_)
+
+
+@pytest.mark.parametrize("kind", ["exact", "cached"])
+def test_a_deadline_ends_a_pass(problem: Any, kind: str) -> None:
+    engine = _native.Engine(problem, C)
+    options = _native.PassOptions(**JOINT)
+    gain = engine.exact_pass(next(orders(N)), options, threads=2).gain
+    order = np.tile(next(orders(N)), 4000)
+    begin = time.perf_counter()
+    run = engine.exact_pass if kind == "exact" else engine.cached_pass
+    result = run(order, options, 0.1, threads=2)
+    assert result.interrupted
+    assert time.perf_counter() - begin < 30  # not minutes
+    assert engine.dual() == pytest.approx(gain + result.gain, rel=1e-4)
+    primal, dual = engine.certify(1)
+    assert dual <= primal
+
+
+def test_values_and_dense_features(problem: Any) -> None:
+    """Features that are not all ones take another way through the logs."""
+    rng = np.random.default_rng(3)
+    X, y = sentences(1200)
+    dicts = [[{name: float(rng.normal()) for name in token} for token in s] for s in X]
+    fitted = [SequenceTagger(C=C, gap=1e-3, random_state=0, n_jobs=n).fit(dicts, y) for n in (1, 2)]
+    low, high = (m.certificate_.dual for m in fitted), (m.certificate_.primal for m in fitted)
+    assert max(low) <= min(high)
