@@ -226,6 +226,16 @@ def test_a_structure_of_ones_own(client):
         DaskStructuralSVM(Locked(), client=client, C=1.0).fit(bag_of(X, y, 3))
 
 
+@pytest.mark.slow
+def test_empty_partitions_of_any_structure_are_left_out(client):
+    X, y = points()
+    empty = bag_of(X, y, 1).filter(lambda pair: False)
+    bag = db.concat([empty, bag_of(X, y, 2), empty])
+    model = DaskStructuralSVM(Points(), client=client, C=1.0).fit(bag)
+    assert model.certificate_.gap <= 0.01
+    assert model.certificate_.n_examples == len(X)
+
+
 def kill_one(client):
     """Kill a worker process, which its nanny replaces."""
     pids = client.run(os.getpid)
@@ -289,6 +299,8 @@ def test_a_scheduler_that_goes_away_leaves_a_checkpoint(tmp_path, monkeypatch):
     assert len(again.history_) > 4
     with pytest.raises(ClusterError, match="client is closed"):
         require_client(client)
+    with pytest.raises(ClusterError, match="client is closed"):
+        DaskSequenceTagger(client=client).fit(bag_of(X, y))
 
 
 @pytest.mark.slow
