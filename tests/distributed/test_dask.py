@@ -14,8 +14,15 @@ from sklearn.base import clone
 
 from maxmargin import ElasticNet, NotCompatibleError, SequenceTagger, Structure
 from maxmargin.distributed import DaskSequenceTagger, DaskStructuralSVM
-from maxmargin.distributed.cluster import check_workers, local_client, require_client, require_dask
+from maxmargin.distributed.cluster import (
+    DaskShares,
+    check_workers,
+    local_client,
+    require_client,
+    require_dask,
+)
 from maxmargin.distributed.data import token_pairs
+from maxmargin.distributed.group import SharesLostError
 from maxmargin.errors import ClusterError, ConvergenceWarning
 
 pytest.importorskip("distributed", exc_type=ImportError)
@@ -226,10 +233,37 @@ def test_a_structure_of_ones_own(client):
         DaskStructuralSVM(Locked(), client=client, C=1.0).fit(bag_of(X, y, 3))
 
 
+@pytest.mark.slow
+def test_empty_partitions_of_any_structure_are_left_out(client):
+    X, y = points()
+    empty = bag_of(X, y, 1).filter(lambda pair: False)
+    bag = db.concat([empty, bag_of(X, y, 2), empty])
+    model = DaskStructuralSVM(Points(), client=client, C=1.0).fit(bag)
+    assert model.certificate_.gap <= 0.01
+    assert model.certificate_.n_examples == len(X)
+
+
 def kill_one(client):
     """Kill a worker process, which its nanny replaces."""
     pids = client.run(os.getpid)
     os.kill(sorted(pids.values())[0], signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_before_its_result_is_fetched_is_lost():
+    """Dask would make the task anew on a worker that is not there, and wait for ever."""
+    from distributed import wait
+
+    with local_client(2) as client:
+        workers = check_workers(client)
+        shares = DaskShares(client, abs, [(1,), (2,)], workers)
+        told = client.submit(os.getpid, workers=[workers[0]], pure=False)
+        futures = {0: told, 1: client.submit(os.getpid, workers=[workers[1]], pure=False)}
+        wait(list(futures.values()))
+        os.kill(told.result(), signal.SIGKILL)
+        with pytest.raises(SharesLostError) as lost:
+            shares._gathered(futures)
+        assert lost.value.shares == [0]
 
 
 @pytest.mark.slow
@@ -289,6 +323,8 @@ def test_a_scheduler_that_goes_away_leaves_a_checkpoint(tmp_path, monkeypatch):
     assert len(again.history_) > 4
     with pytest.raises(ClusterError, match="client is closed"):
         require_client(client)
+    with pytest.raises(ClusterError, match="client is closed"):
+        DaskSequenceTagger(client=client).fit(bag_of(X, y))
 
 
 @pytest.mark.slow

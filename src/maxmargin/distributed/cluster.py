@@ -9,6 +9,8 @@ again (Dask makes lost partitions anew).
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import importlib.metadata
 import importlib.util
@@ -369,8 +371,36 @@ class DaskShares(ShareGroup):
                 raise self._gone("tasks were cancelled")
             self._cancel(futures)
             raise SharesLostError(lost)
+        return self._gathered(futures)
+
+    def _gathered(self, futures: dict[int, Any]) -> list[Any]:
+        """Return the results of tasks that are done.
+
+        A worker may die between the end of its task and the moment at which the result is fetched.
+        Dask then makes the task anew where it was, which is nowhere: `Client.gather` alone would
+        wait for ever.
+        """
         with self._asking():
-            return list(self.client.gather([futures[k] for k in shares]))
+            gathering = asyncio.run_coroutine_threadsafe(
+                self.client.gather(list(futures.values()), asynchronous=True),
+                self.client.loop.asyncio_loop,
+            )
+        while True:
+            with self._asking(), contextlib.suppress(concurrent.futures.TimeoutError):
+                return list(gathering.result(LOOK))
+            if gathering.done():  # just now, or the time-out was its own
+                with self._asking():
+                    return list(gathering.result())
+            if self.client.status != "running":
+                gathering.cancel()
+                raise self._gone("results were not sent")
+            with self._asking():
+                present = workers_of(self.client)
+            gone = [k for k in futures if self.homes[k] not in present]
+            if gone:
+                gathering.cancel()
+                self._cancel(futures)
+                raise SharesLostError(gone)
 
     def _cancel(self, futures: dict[int, Any]) -> None:
         with contextlib.suppress(Exception):
