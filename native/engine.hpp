@@ -90,7 +90,7 @@ class Engine {
     structure_.weights_changed(*loop.first.ws);
     if (options.replay > 0) require_all("a replay");
     Contended which;
-    if (threads > 1 && steps_jointly(options, which)) {
+    if (threads > 1 && steps_jointly(order, options, which)) {
       joint_.run(blocks, order, options, which, threads, true, result);
       return result;
     }
@@ -154,7 +154,7 @@ class Engine {
     leave_own();
     structure_.weights_changed(*loop.first.ws);
     Contended which;
-    if (threads > 1 && steps_jointly(options, which)) {
+    if (threads > 1 && steps_jointly(order, options, which)) {
       joint_.run(blocks, order, options, which, threads, false, result);
       return result;
     }
@@ -447,14 +447,23 @@ class Engine {
   }
 
   // May several threads make the steps (joint_steps.hpp)? There must be enough of them.
-  bool steps_jointly(const PassOptions& options, Contended& which) const {
+  bool steps_jointly(std::span<const std::uint32_t> order, const PassOptions& options, Contended& which) const {
     if (!options.joint || blocks_.n_examples() < kMany || windows_ || own_.kept) return false;
     if (!weights_.linear() || weights_.mapped() || blocks_.slack() != Slack::kLinear) return false;
     if (options.rounds > 1 || options.epsilon >= 0.0 || options.replay > 0 || options.tolerance != kInfinity) return false;
     if (options.average || options.frank_wolfe || options.coordinate) return false;
-    return structure_.thread_safe() && structure_.contended(which);
+    return structure_.thread_safe() && structure_.contended(which) && distinct(order);
   }
   static constexpr std::size_t kMany = 1000;
+  // Does no example come twice? Two threads must not step on one block.
+  bool distinct(std::span<const std::uint32_t> order) const {
+    std::vector<bool> seen(blocks_.n_examples());
+    for (const std::uint32_t i : order) {
+      if (seen[i]) return false;
+      seen[i] = true;
+    }
+    return true;
+  }
 
   // UB' - LB of the dual-coordinate paper's (36) and (34), from hinges that were met while w moved.
   double approximate_gap(double hinge, double dual) const { return weights_.penalty() - weights_.fixed_gain() + C() * hinge - dual; }
