@@ -30,7 +30,7 @@ SANITIZED_BUILD := -C build-dir=build/sanitize -C cmake.build-type=Debug \
 THREADS_BUILD   := -C build-dir=build/sanitize-threads -C cmake.build-type=Debug \
                    -C cmake.define.MAXMARGIN_SANITIZE_THREADS=ON
 # What runs in several threads, with two. (Tests of Ctrl-C hang there: signals come late under the sanitizer.)
-THREAD_TESTS ?= tests/native/test_two_threads.py tests/native/test_joint_steps.py tests/native/test_oracle_ahead.py
+THREAD_TESTS ?= tests/native/test_two_threads.py tests/native/test_joint_steps.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -519,6 +519,8 @@ class PassOptions:
         joint: bool = False,
     ) -> None: ...
 
+def core_latency(rounds: int) -> float: ...
+
 class NewtonOptions:
     def __init__(
         self, *, products: int = 30, solves: int = 10, flat: float = 0.02, worth: float = 0.0
