@@ -1,7 +1,7 @@
 // A share of the examples: their multipliers and planes, and what is summed over them.
 //
-// The dual is a sum over examples but for Ω*(u). So whoever works on some of them (today one thread on
-// all; later threads, processes or streams with a share each) needs their blocks, which are here, and
+// The dual is a sum over examples but for Ω*(u). So whoever works on some of them (one thread on all, several
+// threads on examples of their own, processes with a share each) needs their blocks, which are here, and
 // u with w = link(u), which is apart (weights.hpp) and common to all shares. A step on a block changes
 // its share and adds C Σ δα Δf to u; u may also move from elsewhere (Weights::receive).
 //

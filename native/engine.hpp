@@ -54,8 +54,7 @@ class Engine {
     if (!weights_.link().uniform()) recount();  // Ω*(0) is not 0 where the link has offsets or bounds
   }
 
-  // The share of the examples that this engine works on (all, today), and the weights that shares have
-  // in common.
+  // The share of the examples that this engine works on, and the weights that shares have in common.
   Blocks<T>& blocks() { return blocks_; }
   const Blocks<T>& blocks() const { return blocks_; }
   Weights<T>& weights() { return weights_; }

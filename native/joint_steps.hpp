@@ -5,10 +5,9 @@
 // rare word by few. A cache line that two cores write in turn goes back and forth between them, and a step that does
 // not know of the other's last steps on contended rows undoes them. So the two kinds of rows are kept apart:
 //
-//   contended   each thread has a copy. A step adds to its own copy and writes (place, amount) to its log; at its next
-//               visit every other thread adds what it reads there to its copy. The logs are read in order, so that all
-//               copies are the same sums, up to the order of additions. A thread is behind by the visits that the
-//               others are making just now.
+//   contended   each thread has a copy. A step adds to its own copy and writes what it added to its log; some visits
+//               later every other thread reads that and adds it to its copy. In the end all copies are the same sums,
+//               up to the order of additions.
 //   all others  one array that all threads read and write without locks (PASSCoDe-Wild; Hsieh, Yu and Dhillon, ICML
 //               2015). Two additions to one weight at the same moment may lose one of them. That is rare, since these
 //               rows are, and harmless: multipliers are never lost, and a certificate makes u of these alone.
