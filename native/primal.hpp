@@ -81,7 +81,6 @@ class Primal {
   SweepResult hinge_of(std::span<const std::uint32_t> order, int threads) {
     std::vector<double> value(order.size());
     SweepResult result = loop.template run_some<SweepResult>(threads, order, [&](Lane& lane, std::size_t k, SweepResult& share) {
-      if (structure_.example_weight(order[k]) == 0.0) return;
       value[k] = std::max(structure_.oracle(*lane.ws, order[k], w_.data()).F, 0.0);
       ++share.oracle_calls;
     });

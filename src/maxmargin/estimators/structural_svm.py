@@ -77,7 +77,9 @@ class StructuralSVM(StructuralEstimator[Examples, Examples]):
         so.
     n_jobs : int or None
         Threads for passes at a fixed w, for certificates and for prediction, as scikit-learn
-        counts them (None is 1, -1 all processors). The result does not depend on it. Of structures
+        counts them (None is 1, -1 all processors). The result does not depend on it, but for the
+        native `Chain`, whose steps several threads make at the same time unless the solver is
+        ``deterministic``. Of structures
         written in Python the oracle runs in so many other processes, if it is slow enough for that;
         the result is another one than with 1, but the same for all numbers above 1
         (``docs/writing_a_structure.md``, "Several processes").

@@ -151,8 +151,11 @@ def solve(
         size and the linear programs of hard margins included); the pass under way is cut short.
         Callbacks and the final certificate are not counted.
     n_jobs : int
-        Threads for passes at a fixed w. The result does not depend on it; of a structure in Python
-        it depends on whether it is above 1, which lets other processes answer for the oracle.
+        Threads. With more than one, steps on sequences are made by all of them, and two runs agree
+        in what they certify, not to the bit, unless the solver is ``deterministic``. Elsewhere they
+        share passes at a fixed w, and the result does not depend on them; of a structure in Python
+        it depends on whether there is more than one, which lets other processes answer for the
+        oracle.
     verbose : int
         1: a line for each pass that knows the gap; 2: a line for each pass.
     random_state : int, RandomState, Generator or None

@@ -24,7 +24,7 @@ class Context:
     rng : numpy.random.Generator
         The run's only source of randomness.
     threads : int
-        Threads for passes at a fixed w.
+        Threads of passes at a fixed w, and of those that move w where they may share the steps.
     gap : float
         The relative gap asked for, or the rounding of the weights if that is more.
     slow_oracle : bool
