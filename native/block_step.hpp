@@ -34,7 +34,7 @@ namespace mm {
 
 // What one thread needs.
 template <class T>
-struct Lane {
+struct alignas(128) Lane {  // no other thread's cache lines
   explicit Lane(const Structure<T>& structure) : ws(structure.workspace()) {}
   std::unique_ptr<typename Structure<T>::Workspace> ws;
   PlaneRouter<T> router;

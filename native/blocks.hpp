@@ -12,6 +12,7 @@
 
 #include <limits>
 
+#include "parallel.hpp"
 #include "part.hpp"
 #include "slack.hpp"
 #include "windows.hpp"
@@ -195,23 +196,24 @@ class Blocks {
 
   // u = u₀ + C Σ α Δf from scratch, and w with it; into weights of any precision.
   template <class U>
-  void rebuild(const Structure<U>& structure, Weights<U>& weights) const {
+  void rebuild(const Structure<U>& structure, Weights<U>& weights, int threads = 1) const {
     weights.clear();
+    add_all(structure, weights, threads);
+  }
+  // The same for weights that nothing was added to yet.
+  template <class U>
+  void add_all(const Structure<U>& structure, Weights<U>& weights, int threads) const {
+    const bool joint = structure.thread_safe() && !weights.mapped() && !weights.lagging() && windows_ == nullptr;
+    const std::size_t members = joint ? OwnBlocks<U>::members(n_shares(threads, parts_.size() / kFewShared)) : 1;
+    if (members > 1) {
+      run_shares(members, [&](std::size_t member) {
+        Weights<U> own(weights, member, members);
+        add_examples(structure, own);
+      });
+      return weights.relink();
+    }
     weights.set_sums_only(true);
-    auto ws = structure.workspace();
-    std::vector<CodeView> views;
-    std::vector<double> coef;
-    for_windows(windows_, parts_.size(), [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) {
-        for (const Part<T>& part : parts_[i]) {
-          part.set.views(views);
-          coef.assign(part.set.alpha(), part.set.alpha() + part.set.size());
-          coef[0] = 0.0;  // the truth has no features, and maybe a mass without end
-          for (double& c : coef) c *= C_of(i);
-          structure.accumulate(*ws, i, part.index, views, coef.data(), weights);
-        }
-      }
-    });
+    add_examples(structure, weights);
     weights.set_sums_only(false);
     if (weights.mapped()) structure.map_weights(weights);
   }
@@ -260,6 +262,28 @@ class Blocks {
   static constexpr std::size_t kAhead = 16;
 
  private:
+  // Examples for which another thread pays when u is made anew.
+  static constexpr std::size_t kFewShared = 500;
+
+  template <class U>
+  void add_examples(const Structure<U>& structure, Weights<U>& weights) const {
+    auto ws = structure.workspace();
+    std::vector<CodeView> views;
+    std::vector<double> coef;
+    for_windows(windows_, parts_.size(), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        if (i + kAhead < end && !parts_[i + kAhead].empty()) prefetch_range(parts_[i + kAhead].data(), sizeof(Part<T>));
+        for (const Part<T>& part : parts_[i]) {
+          part.set.views(views);
+          coef.assign(part.set.alpha(), part.set.alpha() + part.set.size());
+          coef[0] = 0.0;  // the truth has no features, and maybe a mass without end
+          for (double& c : coef) c *= C_of(i);
+          structure.accumulate(*ws, i, part.index, views, coef.data(), weights);
+        }
+      }
+    });
+  }
+
   template <class Of>
   double over_windows(Of&& of) const {
     double sum = 0.0;

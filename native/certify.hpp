@@ -129,7 +129,7 @@ class Certifier {
       widen(fixed, wide.data());
       w.set_fixed(wide.data());
     }
-    engine_.blocks().rebuild(exact_, w);
+    engine_.blocks().add_all(exact_, w, threads_);
     return w;
   }
 

@@ -131,13 +131,18 @@ class ChainFrame : public Structure<T> {
 
   bool has_pairs() const { return pairs_; }
 
-  // Features are numbered as they are first seen, so that the frequent ones are among the first: with 4,000 rows about two
-  // thirds of the entries of tokens (chunking, parts of speech, names). Copies of these should stay in a core's own cache.
-  bool contended(Contended& which) const override {
+  // Copies of all weights, where there is room for them and few threads send each other their steps: then no cache line of
+  // weights goes from one core to another. Else of those that most examples share. Features are numbered as they are first
+  // seen, so that the frequent ones are among the first: with 4,000 rows about two thirds of the entries of tokens
+  // (chunking, parts of speech, names). Copies of these should stay in a core's own cache.
+  bool contended(Contended& which, std::size_t threads) const override {
+    const std::size_t tail = data_.row_dense() * Lp_;
+    if (n_weights() >> 31 != 0) return false;  // the logs of steps have 31 bits for a weight
+    const bool all = threads <= kFewThreads && (threads - 1) * n_weights() * sizeof(T) <= kMostBytes;
     const std::size_t rows = std::clamp(kContendedBytes / (Lp_ * sizeof(T)), kFewestContended, kMostContended);
-    which = {std::min(data_.n_sparse, rows) * Lp_, data_.row_dense() * Lp_};
+    which = {all ? tail : std::min(data_.n_sparse, rows) * Lp_, tail};
     // Transitions, dense features and pairs are read by all; where they are very many, copies of them would not pay.
-    return (n_weights() - which.tail_begin) * sizeof(T) <= kMostTailBytes;
+    return all || (n_weights() - tail) * sizeof(T) <= kMostTailBytes;
   }
 
   // visit(pair feature) for those of a token.
@@ -158,6 +163,7 @@ class ChainFrame : public Structure<T> {
   }
 
  protected:
+  static constexpr std::size_t kFewThreads = 4, kMostBytes = 512 << 20;
   static constexpr std::size_t kContendedBytes = 256 << 10, kFewestContended = 2000, kMostContended = 4000, kMostTailBytes = 4 << 20;
 
   std::uint32_t label_of(Code c) const { return c & ((Code{1} << label_bits_) - 1); }

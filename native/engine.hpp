@@ -57,7 +57,10 @@ class Engine {
   // The share of the examples that this engine works on, and the weights that shares have in common.
   Blocks<T>& blocks() { return blocks_; }
   const Blocks<T>& blocks() const { return blocks_; }
-  Weights<T>& weights() { return weights_; }
+  Weights<T>& weights() {
+    joint_.forget();  // they may be changed
+    return weights_;
+  }
   const Weights<T>& weights() const { return weights_; }
   VisitAverage<T>& average() { return average_; }
   const VisitAverage<T>& average() const { return average_; }
@@ -89,10 +92,11 @@ class Engine {
     structure_.weights_changed(*loop.first.ws);
     if (options.replay > 0) require_all("a replay");
     Contended which;
-    if (threads > 1 && steps_jointly(order, options, which)) {
+    if (threads > 1 && steps_jointly(order, options, threads, which)) {
       joint_.run(blocks, order, options, which, threads, true, result);
       return result;
     }
+    joint_.forget();
     std::optional<OracleAhead<T>> ahead;
     if (threads > 1 && asks_ahead(options)) ahead.emplace(structure_, loop, threads);
     visits_.exact_visits(blocks, order, EveryTurn(order.size()), options, dual_, result, [&](PassResult& r) { return loop.stop(r); }, ahead ? &*ahead : nullptr);
@@ -103,6 +107,7 @@ class Engine {
 
   // One step of β in all coordinates, on its own.
   void beta_step() {
+    joint_.forget();
     weights_.tick();
     if (weights_.lagging()) weights_.refresh_all();
   }
@@ -153,10 +158,11 @@ class Engine {
     leave_own();
     structure_.weights_changed(*loop.first.ws);
     Contended which;
-    if (threads > 1 && steps_jointly(order, options, which)) {
+    if (threads > 1 && steps_jointly(order, options, threads, which)) {
       joint_.run(blocks, order, options, which, threads, false, result);
       return result;
     }
+    joint_.forget();
     const auto stop = [&](PassResult& r) { return loop.stop(r); };
     if (!windows_) {
       visits_.cached_visits(blocks, order, 0, blocks.n_examples(), options, result, stop);
@@ -192,6 +198,7 @@ class Engine {
       }
       return result.interrupted;
     };
+    joint_.forget();
     InteriorPass<T> pass(structure_, blocks_, weights_);
     const InteriorResult found = pass.solve(options, halt, own_.kept);
     result.work = found.work;
@@ -260,6 +267,7 @@ class Engine {
     PassResult result;
     const Counted counted(dual_, result);
     leave_own();
+    joint_.forget();
     if (NewtonStep<T>::applies(weights_)) newton_.run(blocks_, weights_, *loop.first.ws, options, result, [&](PassResult& r) { return loop.stop(r); });
     return result;
   }
@@ -275,6 +283,7 @@ class Engine {
     PassResult result;
     leave_own();
     structure_.weights_changed(*loop.first.ws);
+    joint_.forget();
     if (!rows_ascent_) rows_ascent_.emplace(*structure_.signed_rows());
     rows_ascent_->run(blocks_, weights_, order, options, dual_, result, [&](PassResult& r) { return loop.stop(r); });
     blocks_.recount();
@@ -325,6 +334,7 @@ class Engine {
   // Warm start under another regulariser: the multipliers stay.
   void relink(Link link) {
     own_.kept = false;
+    joint_.forget();
     weights_.set_link(std::move(link));
     // What a part learned of the dual's curvature was learned under the old link.
     for_windows(blocks_.windows(), blocks_.n_examples(), [&](std::size_t begin, std::size_t end) {
@@ -339,6 +349,7 @@ class Engine {
   // dual counted here is then that of the joint u with the losses of this share only.
   void receive(const T* change) {
     leave_own();
+    joint_.forget();
     weights_.receive(change);
     recount();
   }
@@ -348,6 +359,7 @@ class Engine {
   void settle(const T* sums, double C) {
     own_.kept = false;
     blocks_.set_C(C);
+    joint_.forget();
     std::copy(sums, sums + weights_.size(), weights_.sums());
     weights_.relink();
     weights_.take_change();
@@ -357,6 +369,7 @@ class Engine {
   // Another fixed linear term u₀ (nullptr: none): planes and multipliers stay.
   void set_fixed(const T* fixed) {
     own_.kept = false;
+    joint_.forget();
     weights_.set_fixed(fixed);
     recount();
   }
@@ -412,6 +425,7 @@ class Engine {
 
   // u and w of the multipliers, from scratch.
   void rebuild() {
+    joint_.forget();
     own_.kept = false;
     blocks_.rebuild(structure_, weights_);
     weights_.relink();
@@ -432,6 +446,7 @@ class Engine {
 
   void leave_own() {
     if (!own_.kept) [[likely]] return;
+    joint_.forget();
     own_.kept = false;
     blocks_.rebuild(structure_, weights_);
     weights_.relink();
@@ -446,12 +461,12 @@ class Engine {
   }
 
   // May several threads make the steps (joint_steps.hpp)? There must be enough of them.
-  bool steps_jointly(std::span<const std::uint32_t> order, const PassOptions& options, Contended& which) const {
+  bool steps_jointly(std::span<const std::uint32_t> order, const PassOptions& options, int threads, Contended& which) const {
     if (!options.joint || blocks_.n_examples() < kMany || windows_ || own_.kept) return false;
     if (!weights_.linear() || weights_.mapped() || blocks_.slack() != Slack::kLinear) return false;
     if (options.rounds > 1 || options.epsilon >= 0.0 || options.replay > 0 || options.tolerance != kInfinity) return false;
     if (options.average || options.frank_wolfe || options.coordinate) return false;
-    return structure_.thread_safe() && structure_.contended(which) && distinct(order);
+    return structure_.thread_safe() && structure_.contended(which, n_shares(threads, blocks_.n_examples())) && distinct(order);
   }
   static constexpr std::size_t kMany = 1000;
   // Does no example come twice? Two threads must not step on one block.

@@ -29,14 +29,20 @@ class ExampleLoop {
   // Of the examples, where not all are in memory: the loop goes from window to window.
   Windows* windows = nullptr;
 
-  // The lane of a member of a crew; enlist() makes them.
+  // The lane of a member of a crew, for which enlist() has a place. The member itself makes it: what one thread
+  // allocates lies apart from what others do, so that no two write to one cache line.
   void enlist(std::size_t members) {
-    while (others_.size() + 1 < members) others_.push_back(std::make_unique<Lane>(structure_));
+    if (others_.size() + 1 < members) others_.resize(members - 1);
   }
-  Lane& lane(std::size_t member) { return member == 0 ? first : *others_[member - 1]; }
+  Lane& lane(std::size_t member) {
+    if (member == 0) return first;
+    std::unique_ptr<Lane>& own = others_[member - 1];
+    if (!own) own = std::make_unique<Lane>(structure_);
+    return *own;
+  }
 
-  // f(lane, i, end of the share, total) for all examples, in contiguous shares (of each window) so that
-  // the result does not depend on timing.
+  // f(lane, i, end of the piece, total) for all examples, in contiguous pieces (of each window). What is added up is
+  // added up for each piece, and so it does not depend on which thread took it.
   template <class Total, class F>
   Total run(int threads, F&& f) {
     Total total;
@@ -63,32 +69,49 @@ class ExampleLoop {
   Total share_out(int threads, std::size_t first, std::size_t last, F&& f) {
     const std::size_t n = last - first;
     const std::size_t shares = structure_.thread_safe() ? n_shares(threads, n) : 1;
+    const std::size_t pieces = shares == 1 ? 1 : n_shares(kPieces, n);
     enlist(shares);
-    std::vector<Total> totals(shares);
+    std::vector<Apart<Total>> totals(pieces);
+    std::vector<Apart<std::atomic<std::size_t>>> taken(shares);  // pieces of each share
     std::atomic<bool> halt{false};
     // Only the thread that Python called may ask. It also asks while it waits for the others, whose examples
     // may be the long ones, and in shares that it took over because there was no thread for them.
     const std::thread::id caller = std::this_thread::get_id();
+    const auto piece = [&](Lane& lane, std::size_t k) {
+      Total& total = totals[k].it;
+      const std::size_t end = first + n * (k + 1) / pieces;
+      for (std::size_t i = first + n * k / pieces; i < end; ++i) {
+        if (std::this_thread::get_id() == caller && stop(total)) halt = true;
+        if (halt.load(std::memory_order_relaxed)) {
+          total.interrupted = true;
+          break;
+        }
+        f(lane, i, end, total);
+      }
+    };
+    // Each thread has a contiguous share of the pieces, as in passes in which several make steps (joint_pass.hpp), since
+    // it has their planes in its cache. Who is done helps the others: neither cores nor examples are alike.
     const auto work = [&](std::size_t share) {
       Lane& lane = this->lane(share);
       structure_.weights_changed(*lane.ws);
-      const std::size_t end = first + n * (share + 1) / shares;
-      for (std::size_t i = first + n * share / shares; i < end; ++i) {
-        if (std::this_thread::get_id() == caller && stop(totals[share])) halt = true;
-        if (halt.load(std::memory_order_relaxed)) {
-          totals[share].interrupted = true;
-          break;
-        }
-        f(lane, i, end, totals[share]);
+      for (std::size_t at = 0; at < shares; ++at) {
+        const std::size_t whose = (share + at) % shares, begin = pieces * whose / shares, end = pieces * (whose + 1) / shares;
+        for (std::size_t k; (k = begin + taken[whose].it.fetch_add(1, std::memory_order_relaxed)) < end;) piece(lane, k);
       }
     };
     run_shares(shares, work, [&] {
       if (!halt && asked_to_stop()) halt = true;
     });
     Total total;
-    for (const Total& t : totals) total.add(t);
+    for (const Apart<Total>& t : totals) total.add(t.it);
     return total;
   }
+  static constexpr int kPieces = 64;
+  // On cache lines of its own (two, since they are fetched in pairs).
+  template <class It>
+  struct alignas(128) Apart {
+    It it{};
+  };
 
  public:
   // Ask whether to stop, unless that was asked a moment ago.

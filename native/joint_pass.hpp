@@ -2,8 +2,8 @@
 //
 // Each thread has a share of the visits, and makes them as one thread alone does; what it needs of weights, workspace and
 // sums is its own. Whoever is done first takes visits from the end of the others' shares, since cores are not equally fast
-// and visits not equally long. In cached passes a share is a contiguous piece of the examples: parts then mostly stay in
-// the caches of one core, and so do the words of one text. Which thread comes first is a matter of timing, so that such a
+// and visits not equally long. A share is a contiguous piece of the examples: parts then mostly stay in the caches of one
+// core, as do the words of one text, and what lies beside a part in memory was allocated by the same thread. Which thread comes first is a matter of timing, so that such a
 // pass cannot be repeated.
 #pragma once
 
@@ -26,8 +26,12 @@ class JointPass {
     const std::size_t K = crew.members();
     if (!joint_ || !joint_->fits(weights_.data(), which, K)) joint_.emplace(weights_.data(), weights_.size(), which, K);
     loop_.enlist(K);
-    joint_->start();
-    const double before = joint_->square();
+    const bool copied = joint_->start();
+    // Now, so that nobody waits for a thread that has no memory for it, and no copy is made while others make steps.
+    crew.run([&](std::size_t k) {
+      loop_.lane(k);
+      if (!copied) joint_->seat(k).copy();
+    });
     std::vector<Share> shares(K);
     std::atomic<bool> halt{false};
     const auto ask = [&] {
@@ -58,10 +62,9 @@ class JointPass {
       lane.ws->own = {};
       lane.apart = false;
     });
-    joint_->settle();
     structure_.weights_changed(*loop_.first.ws);
     // The dual by what the threads counted; what each step promised did not know of the others' steps.
-    double loss = 0.0, price = 0.0, moved = joint_->square() - before;
+    double loss = 0.0, price = 0.0, moved = 0.0;
     for (std::size_t k = 0; k < K; ++k) {
       total.add(shares[k].result);
       loss += loop_.lane(k).loss, price += loop_.lane(k).price;
@@ -74,12 +77,18 @@ class JointPass {
     }
   }
 
+  // The weights were changed by others than such passes.
+  void forget() {
+    if (joint_) joint_->forget();
+  }
+
  private:
   using Seat = typename JointSteps<T>::Seat;
 
   struct Share {
     Stack stack;
     std::atomic<bool> ready{false};
+    std::vector<std::uint32_t> order;                  // of an exact pass
     const typename Visits<T>::Queue* queue = nullptr;  // of a cached pass
     std::unique_ptr<Visits<T>> visits;                 // which has it
     std::unique_ptr<Weights<T>> weights;
@@ -98,11 +107,14 @@ class JointPass {
     structure_.weights_changed(*lane.ws);
     own.weights = std::make_unique<Weights<T>>(weights_, seat);
     own.visits = std::make_unique<Visits<T>>(structure_, *own.weights, lane, average_, no_own_);
-    const auto begin = [&](std::size_t share) { return order.size() * share / K; };
+    const std::size_t first = n * k / K, last = n * (k + 1) / K;
     if (exact) {
-      own.stack.fill(begin(k + 1) - begin(k));
+      for (const std::uint32_t i : order) {
+        if (i >= first && i < last) own.order.push_back(i);
+      }
+      own.stack.fill(own.order.size());
     } else {
-      own.visits->fill_queue(blocks, order, n * k / K, n * (k + 1) / K, options);
+      own.visits->fill_queue(blocks, order, first, last, options);
       own.queue = &own.visits->queue();
       own.stack.fill(own.queue->size());
     }
@@ -117,7 +129,7 @@ class JointPass {
       }
       const StackTurns turns(share.stack, at == 0, kTogether, kTogether);
       if (exact) {
-        own.visits->exact_visits(blocks, order.subspan(begin(whose), begin(whose + 1) - begin(whose)), turns, options, 0.0, result, stopped, nullptr);
+        own.visits->exact_visits(blocks, share.order, turns, options, 0.0, result, stopped, nullptr);
       } else if (share.queue != nullptr) {
         own.visits->cached_visits(blocks, *share.queue, turns, options, result, stopped);
       }

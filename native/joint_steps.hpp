@@ -8,12 +8,14 @@
 //   contended   each thread has a copy. A step adds to its own copy and writes what it added to its log; some visits
 //               later every other thread reads that and adds it to its copy. In the end all copies are the same sums,
 //               up to the order of additions.
-//   all others  one array that all threads read and write without locks (PASSCoDe-Wild; Hsieh, Yu and Dhillon, ICML
-//               2015). Two additions to one weight at the same moment may lose one of them. That is rare, since these
-//               rows are, and harmless: multipliers are never lost, and a certificate makes u of these alone.
+//   all others  one array that all threads read and write without locks. An addition is one atomic operation, so that none
+//               is ever lost (PASSCoDe-Atomic; Hsieh, Yu and Dhillon, ICML 2015). With plain additions (PASSCoDe-Wild)
+//               some hundred of many millions were, in rows that are frequent but not contended. w and multipliers then
+//               disagree by little, but along directions in which the primal is steep: its value at the w of the
+//               multipliers was 4 % above that at the w of the passes, and certificates were refused.
 //
-// These races are intended: relaxed atomic loads and stores where threads add (Seat::add_shared), and plain loads where
-// rows are read for scores (functions that are marked MM_READS_SHARED).
+// A thread may read a row while another one adds to it. That race is intended: relaxed atomic operations where threads add
+// (Seat::add_shared), and plain loads where rows are read for scores (functions that are marked MM_READS_SHARED).
 //
 // *The dual.* D = C Σ α l - Ω*(u). Σ α l is summed by each thread over its own steps. What Ω* changed by is counted for
 // the shared rows at each addition, from the value that it found there, and for the contended rows at the end.
@@ -32,8 +34,8 @@ namespace mm {
 
 // What one thread added to its contended weights, for the others to read: a ring of 4-byte words with one writer. Steps
 // are outer products, some rows by some columns, and are written as such: a word for each row, not for each weight.
-//   [columns << 16 | rows] [column ...] [amount ...] [first place of the row ...]     or, for one weight,
-//   [kOne | place] [amount]
+//   [columns << 16 | rows] [column ...] [amount ...] [first weight of the row ...]     or, for one weight,
+//   [kOne | weight] [amount]
 template <class T>
 class StepLog {
  public:
@@ -72,7 +74,7 @@ class StepLog {
         for (std::size_t b = 0; b < kAmountWords; ++b) word(at_ + b) = bits[b];
       }
     }
-    void row(std::uint32_t place) { word(at_++) = place; }
+    void row(std::uint32_t first) { word(at_++) = first; }
     std::size_t rows() const { return std::size_t(at_ - first_) - 1 - N * (1 + kAmountWords); }
     void end() {
       if (rows() == 0) return;
@@ -87,9 +89,9 @@ class StepLog {
     StepLog& log_;
   };
   // One weight.
-  void one(std::uint32_t place, T amount) {
+  void one(std::uint32_t j, T amount) {
     Word* const words = words_.data();
-    words[own_.at++ & (kRoom - 1)] = kOne | place;
+    words[own_.at++ & (kRoom - 1)] = kOne | j;
     Word bits[kAmountWords];
     std::memcpy(bits, &amount, sizeof(T));
     for (std::size_t b = 0; b < kAmountWords; ++b) words[own_.at++ & (kRoom - 1)] = bits[b];
@@ -116,11 +118,17 @@ class StepLog {
     mark.seen = written_.at.load(std::memory_order_acquire);
     for (std::uint64_t at = before; at < mark.seen; at += kLine) prefetch(&words_[at & (kRoom - 1)]);
   }
-  // Add what was seen to `weights`; true if there was something.
-  bool read(std::size_t k, T* weights) {
+  // Add what was seen to `weights`, in which weight j is at j, or at j - gap from head_end on; true if there was something.
+  // `moved`: by how much |w|² changed.
+  bool read(std::size_t k, T* weights, std::size_t head_end, std::size_t gap, double& moved) {
     const std::uint64_t end = read_[k].seen;
     std::uint64_t at = read_[k].at.load(std::memory_order_relaxed);
     if (at == end) return false;
+    const auto add = [](T& weight, T amount) {
+      const T before = weight;
+      weight = before + amount;
+      return amount * (before + before + amount);
+    };
     const Word* const words = words_.data();
     const auto word = [words](std::uint64_t i) { return words[i & (kRoom - 1)]; };
     while (at < end) {
@@ -134,7 +142,8 @@ class StepLog {
         T a;
         for (std::size_t b = 0; b < kAmountWords; ++b) bits[b] = word(at++);
         std::memcpy(&a, bits, sizeof(T));
-        weights[head & ~kOne] += a;
+        const std::size_t j = head & ~kOne;
+        moved += double(add(weights[j < head_end ? j : j - gap], a));
         continue;
       }
       const std::size_t columns = head >> 16, rows = head & 0xffff;
@@ -148,7 +157,9 @@ class StepLog {
       }
       for (std::size_t r = 0; r < rows; ++r) {
         T* row = weights + word(at++);
-        for (std::size_t c = 0; c < columns; ++c) row[column[c]] += amount[c];
+        T sum = T(0);
+        for (std::size_t c = 0; c < columns; ++c) sum += add(row[column[c]], amount[c]);
+        moved += double(sum);
       }
     }
     read_[k].at.store(at, std::memory_order_release);
@@ -170,7 +181,7 @@ class StepLog {
   Mark written_;
 };
 
-// Which weights are contended: those below head_end and those from tail_begin on.
+// Which weights are contended: those below head_end and those from tail_begin on. (All of them, if these are the same.)
 struct Contended {
   std::size_t head_end = 0, tail_begin = 0;
   bool operator==(const Contended&) const = default;
@@ -181,7 +192,7 @@ template <class T>
 class JointSteps {
  public:
   JointSteps(T* w, std::size_t n_weights, Contended contended, std::size_t threads)
-      : w_(w), n_weights_(n_weights), contended_(contended), size_(contended.head_end + n_weights - contended.tail_begin) {
+      : w_(w), n_weights_(n_weights), contended_(contended) {
     for (std::size_t k = 0; k < threads; ++k) logs_.push_back(std::make_unique<StepLog<T>>(threads, k));
     for (std::size_t k = 0; k < threads; ++k) seats_.push_back(std::make_unique<Seat>(*this, k));
   }
@@ -191,47 +202,49 @@ class JointSteps {
     return w == w_ && contended == contended_ && threads == seats_.size();
   }
 
-  // Before a pass; every thread then begins by itself (Seat::begin).
-  void start() { left_.store(0, std::memory_order_relaxed); }
-
-  // |w|² over the contended weights, in their places.
-  double square() const {
-    double sum = 0.0;
-    const auto add = [&](std::size_t begin, std::size_t end) {
-      for (std::size_t j = begin; j < end; ++j) sum += double(w_[j]) * double(w_[j]);
-    };
-    add(0, contended_.head_end);
-    add(contended_.tail_begin, n_weights_);
-    return sum;
+  // Before a pass. False: copies are not what the weights are; every thread then has to copy (Seat::copy) before any begins.
+  bool start() {
+    left_.store(0, std::memory_order_relaxed);
+    const bool copied = copied_;
+    copied_ = true;
+    if (++passes_ % kTogether == 0) return false;
+    return copied;
   }
+  // The weights were changed by others.
+  void forget() { copied_ = false; }
 
-  // What one thread has: copies of the contended weights, and a log.
+  // What one thread has: copies of the contended weights (the first thread has the weights themselves), and a log.
   class alignas(128) Seat {
    public:
     Seat(JointSteps& joint, std::size_t k)
-        : joint_(joint), k_(k), own_(joint.size_), log_(*joint.logs_[k]), w_(joint.w_), head_end_(joint.contended_.head_end),
-          tail_begin_(joint.contended_.tail_begin) {}
+        : joint_(joint), k_(k), log_(*joint.logs_[k]), w_(joint.w_), head_end_(joint.contended_.head_end),
+          tail_begin_(joint.contended_.tail_begin), gap_(k == 0 ? 0 : tail_begin_ - head_end_), own_(w_) {
+      if (k == 0) return;
+      copies_.reset(joint.n_weights_ - gap_);
+      own_ = copies_.data();
+    }
 
-    // The contended weights in their places do not change during a pass, so that threads need not wait for each other here.
+    void copy() {
+      if (k_ == 0) return;
+      std::copy(w_, w_ + head_end_, own_);
+      std::copy(w_ + tail_begin_, w_ + joint_.n_weights_, own_ + head_end_);
+    }
     void begin() {
-      std::copy(w_, w_ + head_end_, own_.data());
-      std::copy(w_ + tail_begin_, w_ + joint_.n_weights_, own_.data() + head_end_);
       moved_ = 0.0;
       phase_ = 0;
     }
 
-    OwnRows<T> rows() const { return {own_.data(), head_end_, own_.data() + head_end_, tail_begin_}; }
+    OwnRows<T> rows() const { return {own_, head_end_, own_ + (tail_begin_ - gap_), tail_begin_}; }
 
     // One weight.
-    [[gnu::noinline]] void add(std::size_t j, T amount) {
+    void add(std::size_t j, T amount) {
       if (j >= head_end_ && j < tail_begin_) {
         moved_ += add_shared(j, amount);
         return;
       }
-      const std::size_t place = j < head_end_ ? j : j - tail_begin_ + head_end_;
-      own_[place] += amount;
+      count(add_own(own_[j < head_end_ ? j : j - gap_], amount));
       make_room();
-      log_.one(std::uint32_t(place), amount);
+      log_.one(std::uint32_t(j), amount);
     }
 
     // The weights of some columns in rows before the tail: row f begins at f * stride.
@@ -240,20 +253,21 @@ class JointSteps {
       std::uint32_t l[N];
       T a[N];
       for (int k = 0; k < N; ++k) l[k] = column[k], a[k] = amount[k];
-      T* const own = own_.data();
+      T* const own = own_;
       const std::size_t head_end = head_end_;
-      double moved = 0.0;
+      double moved = 0.0, moved_own = 0.0;
       for (std::size_t begin = 0; begin < rows.size(); begin += StepLog<T>::kMostRows) {
         make_room();
         typename StepLog<T>::template Entry<N> entry(log_, l, a);
         const std::size_t end = std::min(begin + StepLog<T>::kMostRows, rows.size());
         for (std::size_t e = begin; e < end; ++e) {
           const std::size_t j = std::size_t(rows[e]) * stride;
+          T sum = T(0);
           if (j < head_end) {
             entry.row(std::uint32_t(j));
-            for (int k = 0; k < N; ++k) own[j + l[k]] += a[k];
+            for (int k = 0; k < N; ++k) sum += add_own(own[j + l[k]], a[k]);
+            moved_own += double(sum);
           } else {
-            T sum = T(0);
             for (int k = 0; k < N; ++k) sum += add_shared(j + l[k], a[k]);
             moved += double(sum);
           }
@@ -261,6 +275,7 @@ class JointSteps {
         entry.end();
       }
       moved_ += moved;
+      count(moved_own);
     }
 
     // Between two visits: one step of the exchange with the others, whose cache lines come while visits are made; true if
@@ -301,14 +316,16 @@ class JointSteps {
       read();
     }
 
-    // By how much |w|² of the shared weights changed through this thread.
+    // By how much |w|² changed: that of the shared weights through this thread, and that of the contended ones as this thread
+    // saw all steps come, if it is the first.
     double moved() const { return moved_; }
-    const T* own() const { return own_.data(); }
 
    private:
     bool take() {
       bool some = false;
-      for_others([&](StepLog<T>& log) { some = log.read(k_, own_.data()) || some; });
+      double moved = 0.0;
+      for_others([&](StepLog<T>& log) { some = log.read(k_, own_, head_end_, gap_, moved) || some; });
+      count(moved);
       return some;
     }
     template <class F>
@@ -317,11 +334,19 @@ class JointSteps {
         if (other != k_) f(*joint_.logs_[other]);
       }
     }
+    void count(double moved) {
+      if (k_ == 0) moved_ += moved;
+    }
+    static T add_own(T& weight, T amount) {
+      const T before = weight;
+      weight = before + amount;
+      return amount * (before + before + amount);
+    }
     // The change of the square of a shared weight.
     T add_shared(std::size_t j, T amount) {
       const std::atomic_ref<T> weight(w_[j]);
-      const T before = weight.load(std::memory_order_relaxed);
-      weight.store(before + amount, std::memory_order_relaxed);
+      T before = weight.load(std::memory_order_relaxed);
+      while (!weight.compare_exchange_weak(before, before + amount, std::memory_order_relaxed)) continue;
       return amount * (before + before + amount);
     }
     void make_room() {
@@ -335,10 +360,11 @@ class JointSteps {
 
     JointSteps& joint_;
     std::size_t k_;
-    AlignedArray<T> own_;
     StepLog<T>& log_;
     T* w_;
-    std::size_t head_end_, tail_begin_;
+    std::size_t head_end_, tail_begin_, gap_;  // gap: weight j of the tail is own_[j - gap]
+    T* own_;
+    AlignedArray<T> copies_;
     double moved_ = 0.0;
     // Steps of an exchange, of which those behind the third are empty. With more of them less is sent back and forth, and
     // the threads are further behind each other.
@@ -348,18 +374,14 @@ class JointSteps {
 
   Seat& seat(std::size_t k) { return *seats_[k]; }
 
-  // When all have followed each other to the end: put the contended weights into their places.
-  void settle() {
-    const T* own = seats_[0]->own();
-    std::copy(own, own + contended_.head_end, w_);
-    std::copy(own + contended_.head_end, own + size_, w_ + contended_.tail_begin);
-  }
-
  private:
   T* w_;
   std::size_t n_weights_;
   Contended contended_;
-  std::size_t size_;
+  bool copied_ = false;
+  std::uint32_t passes_ = 0;
+  // Copies are sums of the same steps in different orders. After so many passes they are made anew.
+  static constexpr std::uint32_t kTogether = 64;
   std::vector<std::unique_ptr<StepLog<T>>> logs_;
   std::vector<std::unique_ptr<Seat>> seats_;
   std::atomic<std::size_t> left_{0};

@@ -60,6 +60,10 @@ struct Link {
   bool uniform() const {
     return !lower.each && !upper.each && !scale.each && scale.all > 0.0 && offset.is(0.0) && least.is(-kInfinity) && most.is(kInfinity);
   }
+  // w = s u with a scale for each weight, and nothing else.
+  bool scaled() const {
+    return scale.each && decay == 0.0 && lower.is(0.0) && upper.is(0.0) && offset.is(0.0) && least.is(-kInfinity) && most.is(kInfinity);
+  }
   // What the derivative of the link is at most. (Where all weights are held it is 0, and so is
   // every step of w; 1 then keeps the quadratic model of a step bounded.)
   double steepest() const {

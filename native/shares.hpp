@@ -38,7 +38,7 @@ SparseChange changes(const Weights<T>& weights, const T* base, double scale) {
 template <class T>
 std::vector<double> own_sums(const Engine<T>& engine, const Structure<double>& exact) {
   Weights<double> sums(exact.n_weights());
-  engine.blocks().rebuild(exact, sums);
+  engine.blocks().add_all(exact, sums, 1);
   return {sums.data(), sums.data() + sums.size()};
 }
 

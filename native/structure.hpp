@@ -38,8 +38,8 @@ class SignedRows;
 template <class T>
 class Structure {
  public:
-  // Scratch memory of one thread, allocated once.
-  struct Workspace {
+  // Scratch memory of one thread, allocated once, on cache lines of its own.
+  struct alignas(128) Workspace {
     virtual ~Workspace() = default;
     std::vector<Code> code;  // the output that the last oracle() or recombine() found
     OwnRows<T> own;          // rows of weights that this thread reads from a copy of its own
@@ -72,9 +72,9 @@ class Structure {
   virtual void expect(std::vector<std::uint32_t> /*order*/, std::size_t /*batch*/) const {}
   virtual void expect_no_more() const noexcept {}
 
-  // Which weights most examples share, for threads that make steps at the same time; false: it cannot read those from
-  // copies (Workspace::own), and one thread makes all steps.
-  virtual bool contended(Contended&) const { return false; }
+  // Which weights so many threads that make steps at the same time have copies of; false: it cannot read those from copies
+  // (Workspace::own), and one thread makes all steps.
+  virtual bool contended(Contended&, std::size_t /*threads*/) const { return false; }
 
   // Memory that the structure keeps for the engine's sake.
   virtual std::size_t cache_bytes() const { return 0; }

@@ -15,6 +15,7 @@
 
 #include "joint_steps.hpp"
 #include "link.hpp"
+#include "own_blocks.hpp"
 #include "slow_beta.hpp"
 
 namespace mm {
@@ -31,6 +32,9 @@ class Weights {
   // The weights of `all`, as one of several threads has them (joint_steps.hpp); those are u.
   using Seat = typename JointSteps<T>::Seat;
   Weights(Weights& all, Seat& seat) : link_(all.link_), identity_(false), plain_(false), mapped_(false), row_(all.row_), seat_(&seat), shared_(all.data()) {}
+  // The sums of `all`, to which one of several threads adds blocks of its own; w must be made of them in the end (relink).
+  Weights(Weights& all, std::size_t member, std::size_t members)
+      : link_(all.link_), identity_(false), plain_(false), mapped_(false), row_(all.row_), own_blocks_{all.sums(), member, members - 1} {}
   // nullptr: there is one thread.
   Seat* seat() const { return seat_; }
 
@@ -55,11 +59,18 @@ class Weights {
 
   // Where w is not u. Apart, so that the inner loops of L2 hold no more than an addition.
   [[gnu::noinline]] void add_linked(std::size_t j, T amount) {
+    if (own_blocks_.sums != nullptr) return own_blocks_.add(j, amount);
     if (plain_) [[likely]] {
       u_[j] += amount;
       const T w = shrink(u_[j]);
       moved_ += double(w) * double(w) - double(w_[j]) * double(w_[j]);
       w_[j] = w;
+      return;
+    }
+    if (scales_.size() > 0) {
+      Scaled scaled{u_.data(), w_.data(), scales_.data()};
+      scaled(j, amount);
+      moved_ += scaled.moved;
       return;
     }
     if (recording_) {
@@ -96,10 +107,16 @@ class Weights {
   [[gnu::noinline]] void adding_linked(F& f) {
     if (seat_ != nullptr) {
       f(Seated{seat_});
+    } else if (own_blocks_.sums != nullptr) {
+      f(Sharing{own_blocks_});
     } else if (plain_) {
       Plain plain{u_.data(), w_.data(), lower_, upper_, scale_};
       f(plain);
       moved_ += plain.moved;
+    } else if (scales_.size() > 0) {
+      Scaled scaled{u_.data(), w_.data(), scales_.data()};
+      f(scaled);
+      moved_ += scaled.moved;
     } else {
       f(Linked{this});
     }
@@ -258,12 +275,17 @@ class Weights {
   void relink() {
     if (lagging()) return follow();
     if (mapped_ || identity_) return;
+    if (scales_.size() > 0) {
+      for (std::size_t j = 0; j < u_.size(); ++j) w_[j] = T(scales_[j] * double(u_[j]));
+      return;
+    }
     for (std::size_t j = 0; j < u_.size(); ++j) w_[j] = uniform_ ? shrink(u_[j]) : T(link_.weight(j, double(u_[j])));
   }
 
   // Ω(w)
   double penalty() const {
     if (mapped_) return half_product();
+    if (scales_.size() > 0) return 0.5 * sum([&](std::size_t j, double w) { return w == 0.0 ? 0.0 : w * w / scales_[j]; });
     if (!uniform_) return sum([&](std::size_t j, double w) { return link_.penalty(j, w); });
     const double square = 0.5 / link_.scale.all * sum([](std::size_t, double w) { return w * w; });
     const double lower = link_.lower.all, upper = link_.upper.all;
@@ -273,6 +295,7 @@ class Weights {
   // Ω*(u)
   double conjugate() const {
     if (mapped_) return half_product();
+    if (scales_.size() > 0) return 0.5 * sum([&](std::size_t j, double) { return scales_[j] * double(u_[j]) * double(u_[j]); });
     if (!uniform_) return sum([&](std::size_t j, double w) { return link_.conjugate(j, double(u_[j]), w); });
     if (!lagging()) return 0.5 / link_.scale.all * sum([](std::size_t, double w) { return w * w; });
     return 0.5 / link_.scale.all * sum([&](std::size_t j, double) { return double(shrink(u_[j])) * double(shrink(u_[j])); });
@@ -301,12 +324,35 @@ class Weights {
       moved += double(after) * double(after) - double(before) * double(before);
     }
   };
+  // A scale for each weight: Ω* is half of s u², of u alone. (Half of u w is the same but for the rounding of w, beside
+  // which the gains of the last steps are small.)
+  struct Scaled {
+    static constexpr bool linked = true, seated = false;
+    T* u;
+    T* w;
+    const double* s;
+    double moved = 0.0;
+    void fetch(std::size_t j) const { prefetch(u + j), prefetch(s + j); }
+    void operator()(std::size_t j, T amount) {
+      const double before = double(u[j]);
+      u[j] += amount;
+      w[j] = T(s[j] * double(u[j]));
+      moved += 0.5 * s[j] * (double(u[j]) - before) * (double(u[j]) + before);
+    }
+  };
   // One of several threads.
   struct Seated {
     static constexpr bool linked = false, seated = true;
     Seat* seat;
     void fetch(std::size_t) const {}
     void operator()(std::size_t j, T amount) const { seat->add(j, amount); }
+  };
+  // One of several, which adds to blocks of its own.
+  struct Sharing {
+    static constexpr bool linked = false, seated = false;
+    OwnBlocks<T> own;
+    void fetch(std::size_t) const {}
+    void operator()(std::size_t j, T amount) const { own.add(j, amount); }
   };
   struct Linked {
     static constexpr bool linked = true, seated = false;
@@ -349,6 +395,8 @@ class Weights {
     u_.reset(identity_ ? 0 : w_.size());
     beta_.start(w_.size(), row_, link_.decay, lower_, upper_, scale_);
     plain_ = uniform_ && !lagging();
+    scales_.reset(link_.scaled() && !mapped_ ? w_.size() : 0);
+    if (scales_.size() > 0) std::copy(link_.scale.each->begin(), link_.scale.each->end(), scales_.data());
   }
 
   Link link_;
@@ -357,9 +405,11 @@ class Weights {
   std::size_t row_;
   Seat* seat_ = nullptr;
   T* shared_ = nullptr;  // the array of all threads
+  OwnBlocks<T> own_blocks_;
   T lower_ = T(0), upper_ = T(0), scale_ = T(1);
   double moved_ = 0.0, steepest_ = 1.0;
   AlignedArray<T> w_, u_, fixed_;
+  AlignedArray<double> scales_;  // of each weight, where the link has nothing else
   SlowBeta<T> beta_;
 };
 

@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from maxmargin import SDM, SequenceTagger, _native
+from kit import pressing
+from maxmargin import SDM, SequenceTagger, StructuralSVM, _native
 from maxmargin.features.encode import FeatureEncoder
 from maxmargin.solvers import solve
 from maxmargin.structures import Chain
+from native_problems import run_isolated
 
 N, C = 1500, 0.3
 THREADS = [2, 3]
@@ -58,7 +61,6 @@ JOINT = {"joint": True, "tau_relative": 0.1}
 def test_passes_keep_the_books(problem: Any, threads: int, single: bool) -> None:
     engine = _native.Engine(problem, C, single=single)
     order = orders(N)
-    # Additions that were lost to a race would show here; a few are allowed.
     close = 1e-4
     for _ in range(4):
         before = engine.dual()
@@ -76,6 +78,24 @@ def test_passes_keep_the_books(problem: Any, threads: int, single: bool) -> None
         assert 0 <= dual <= primal
         assert collect.gap == pytest.approx(primal - dual, rel=0.02, abs=close * dual)
     assert collect.gap < 0.2 * dual  # steps of several threads lead somewhere
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_no_addition_is_lost(threads: int) -> None:
+    # Rows that nearly every step moves, numbered behind those of which threads have copies: all
+    # threads add to them at the same time, and u must still be that of the multipliers.
+    X, y = sentences()
+    X = [[[f"n{i} {t}", *token] for t, token in enumerate(x)] for i, x in enumerate(X)]
+    first = [[f"a{k}" for k in range(8000)]]
+    chain = Chain(encoder=FeatureEncoder())
+    batch, codes = chain.learn([first, *X], [["L0"], *y])
+    engine = _native.Engine(chain.encoded_problem(batch, codes), C, single=False)
+    order = orders(N + 1)
+    for _ in range(2):
+        engine.exact_pass(next(order), _native.PassOptions(**JOINT), threads=threads)
+        for _ in range(4):
+            engine.cached_pass(next(order), _native.PassOptions(**JOINT), threads=threads)
+    np.testing.assert_allclose(engine.sums(), engine.own_sums(), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -113,6 +133,25 @@ def test_deterministic_runs_can_be_repeated(problem: Any) -> None:
     assert np.array_equal(runs[0].weights, runs[2].weights)  # this oracle is cheap
 
 
+def test_estimators_can_be_asked_for_it() -> None:
+    X, y = sentences()
+    fitted = [
+        SequenceTagger(C=C, random_state=0, n_jobs=2, deterministic=True).fit(X, y)
+        for _ in range(2)
+    ]
+    one = SequenceTagger(C=C, random_state=0).fit(X, y)
+    assert np.array_equal(fitted[0].weights_, fitted[1].weights_)
+    assert np.array_equal(fitted[0].weights_, one.weights_)
+    svm = StructuralSVM(Chain(), C=C, random_state=0, n_jobs=2, deterministic=True).fit(X, y)
+    assert np.array_equal(fitted[0].weights_, svm.weights_)
+    assert clone(svm).deterministic is True
+    # Solvers that are always repeatable take it, too.
+    small = SequenceTagger(solver="subgradient", max_passes=1, deterministic=True, gap=1.0)
+    small.fit(X[:20], y[:20])
+    with pytest.raises(ValueError, match="deterministic must be True or False, got 'yes'"):
+        SequenceTagger(deterministic="yes").fit(X, y)  # type: ignore[arg-type]
+
+
 def test_one_thread_is_as_ever(problem: Any) -> None:
     engines = []
     for options in (JOINT, {"tau_relative": 0.1}):
@@ -143,6 +182,33 @@ def test_a_deadline_ends_a_pass(problem: Any, kind: str) -> None:
     assert engine.dual() == pytest.approx(before.gain + result.gain, rel=1e-4)
     primal, dual = engine.certify(1)
     assert dual <= primal
+
+
+def interrupted() -> None:
+    """Send Ctrl-C to this process while passes of three threads are made."""
+    chain = Chain(encoder=FeatureEncoder())
+    engine = _native.Engine(chain.encoded_problem(*chain.learn(*sentences(6000))), C, single=False)
+    order, options = next(orders(6000)), _native.PassOptions(**JOINT)
+    engine.exact_pass(order, options, threads=3)
+    for make in (engine.exact_pass, engine.cached_pass):
+
+        def forever(make: Any = make) -> None:
+            while True:
+                make(order, options, threads=3)
+
+        before = engine.dual()
+        with pytest.raises(KeyboardInterrupt):
+            pressing(0.2, forever)
+        assert engine.dual() >= (1 - 1e-6) * before
+        # Copies were followed to their end: u is that of the multipliers, and it goes on.
+        np.testing.assert_allclose(engine.sums(), engine.own_sums(), rtol=0, atol=1e-9)
+        result = engine.exact_pass(order, options, threads=3)
+        assert not result.interrupted
+        assert result.oracle_calls == 6000
+
+
+def test_ctrl_c_ends_a_pass() -> None:
+    run_isolated(__file__, "interrupted")
 
 
 def test_an_order_that_visits_an_example_twice(problem: Any) -> None:

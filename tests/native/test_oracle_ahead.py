@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import pytest
 
-from maxmargin import SDM, _native
+from maxmargin import BCFW, SDM, DualCoordinate, _native
 from maxmargin.solvers import solve
 from native_problems import random_case
 
@@ -68,6 +68,19 @@ def test_the_optimum_is_that_of_one_thread(case):
     assert all(result.converged for result in found)
     primal = [result.certificate.primal for result in found]
     assert primal[1] == pytest.approx(primal[0], rel=2e-2)
+
+
+@pytest.mark.parametrize("solver", [BCFW(), BCFW(sampling="uniform"), DualCoordinate()], ids=str)
+def test_other_solvers_ask_ahead_too(case, solver):
+    one, two, three = (
+        solve(case.problem(), solver, C=0.5, gap=0.3, random_state=0, n_jobs=n) for n in (1, 2, 3)
+    )
+    assert one.converged
+    assert two.converged
+    assert np.array_equal(two.weights, three.weights)
+    assert not np.array_equal(one.weights, two.weights)  # else nothing was tested here
+    assert two.certificate.dual <= one.certificate.primal
+    assert one.certificate.dual <= two.certificate.primal
 
 
 def test_a_deadline_ends_the_pass(case):

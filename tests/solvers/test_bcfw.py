@@ -222,7 +222,7 @@ class Fake:
     def block_gaps(self):
         return self.gaps
 
-    def exact_pass(self, order, options, seconds=None):
+    def exact_pass(self, order, options, seconds=None, batch=0, threads=1):
         assert options is not None
         self.orders.append(order)
         return types.SimpleNamespace(work=1.0, gain=1.0)

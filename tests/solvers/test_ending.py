@@ -221,7 +221,9 @@ def test_training_goes_on_while_certificates_become_better(monkeypatch):
 
     monkeypatch.setattr(run.Run, "_exact_gap", believes)
     monkeypatch.setattr(run.Run, "loop", count)
-    found = solve(case().problem(), SDM(), C=0.5, gap=1e-3, random_state=0)
+    # (Short rounds, for many certificates.)
+    solver = SDM(cached_passes=8)
+    found = solve(case().problem(), solver, C=0.5, gap=1e-3, random_state=0)
     assert len(loops) > run.MAX_CONFIRMATIONS
     assert found.converged
     assert found.certificate.gap <= 1e-3

@@ -183,12 +183,10 @@ def add_talking(parser: argparse.ArgumentParser) -> None:
 def solver_of(options: argparse.Namespace) -> Solver:
     """Return the solver that ``--solver``, ``--slack``, ``--rescale`` ... describe."""
     from maxmargin.solvers import make_solver
-    from maxmargin.solvers.auto import AutoSchedule
+    from maxmargin.solvers.registry import repeatable
 
     solver = make_solver(options.solver, slack=options.slack, rescale=options.rescale)
-    if options.deterministic and isinstance(solver, AutoSchedule):  # all others always are
-        return make_solver(solver, deterministic=True)
-    return solver
+    return repeatable(solver) if options.deterministic else solver
 
 
 def regularizer_of(options: argparse.Namespace) -> Regularizer | None:

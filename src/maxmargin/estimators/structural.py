@@ -37,6 +37,7 @@ from maxmargin.solvers.driver import model_weights, require_learned
 from maxmargin.solvers.history import History, PassRecord
 from maxmargin.solvers.interrupts import HeldInterrupt
 from maxmargin.solvers.machine import Machine
+from maxmargin.solvers.registry import repeatable
 from maxmargin.structures.adapter import PythonProblem, paired_examples
 from maxmargin.structures.base import Structure
 from maxmargin.structures.chain_options import sequence_weights
@@ -74,6 +75,8 @@ class StructuralEstimator(OnlineMixin[In, Out], CallbackSupportMixin, BaseEstima
     n_iter_: int
     n_examples_: int
     best_pass_: int
+    #: Of estimators whose steps several threads may make at the same time.
+    deterministic: bool = False
     eval_scores_: list[dict[str, Any]]
 
     def __init__(
@@ -130,6 +133,10 @@ class StructuralEstimator(OnlineMixin[In, Out], CallbackSupportMixin, BaseEstima
     def _training(self, X: Any, Y: Any, fit_params: Mapping[str, Any]) -> Training:
         """Return all that a training needs, with the data as a problem."""
         solver = make_solver(self.solver)
+        if self.deterministic not in (True, False):
+            raise ValueError(f"deterministic must be True or False, got {self.deterministic!r}")
+        if self.deterministic:
+            solver = repeatable(solver)
         threads = threads_of(self.n_jobs)
         structure = self._new_structure()
         make_regularizer(self.regularizer)  # a wrong one is better told before the data are read

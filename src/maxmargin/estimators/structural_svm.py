@@ -78,11 +78,14 @@ class StructuralSVM(StructuralEstimator[Examples, Examples]):
     n_jobs : int or None
         Threads for passes at a fixed w, for certificates and for prediction, as scikit-learn
         counts them (None is 1, -1 all processors). The result does not depend on it, but for the
-        native `Chain`, whose steps several threads make at the same time unless the solver is
-        ``deterministic``. Of structures
-        written in Python the oracle runs in so many other processes, if it is slow enough for that;
-        the result is another one than with 1, but the same for all numbers above 1
-        (``docs/writing_a_structure.md``, "Several processes").
+        native `Chain`, whose steps several threads make at the same time unless the training is
+        ``deterministic``. Of structures written in Python the oracle runs in so many other
+        processes, if it is slow enough for that; the result is another one than with 1, but the
+        same for all numbers above 1 (``docs/writing_a_structure.md``, "Several processes").
+    deterministic : bool
+        Whether a training with several threads gives the same weights each time; one of them then
+        makes all steps. (With one thread every training with a ``random_state`` does.) The same as
+        ``solver=SDM(deterministic=True)``.
     warm_start : bool
         Whether ``fit`` goes on from where the last one ended, which needs the same data; C and
         the stopping rules may be different. The state of training is then kept in memory with the
@@ -163,6 +166,7 @@ class StructuralSVM(StructuralEstimator[Examples, Examples]):
         time_limit: float | None = None,
         dtype: str = "float32",
         n_jobs: int | None = None,
+        deterministic: bool = False,
         warm_start: bool = False,
         verbose: int = 0,
         random_state: RandomState = None,
@@ -187,6 +191,7 @@ class StructuralSVM(StructuralEstimator[Examples, Examples]):
             checkpoint=checkpoint,
             resume=resume,
         )
+        self.deterministic = deterministic
         self.structure = structure
 
     def _new_structure(self) -> Structure:

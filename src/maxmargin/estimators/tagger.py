@@ -141,7 +141,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         States a token that decoding keeps where constraints need states beside the labels.
     solver, regularizer, gap, max_passes, time_limit
         As in `StructuralSVM`.
-    dtype, n_jobs, warm_start, verbose, random_state, callbacks, checkpoint, resume
+    dtype, n_jobs, deterministic, warm_start, verbose, random_state, callbacks, checkpoint, resume
         As in `StructuralSVM`.
 
     Attributes
@@ -223,6 +223,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
         time_limit: float | None = None,
         dtype: str = "float32",
         n_jobs: int | None = None,
+        deterministic: bool = False,
         warm_start: bool = False,
         verbose: int = 0,
         random_state: RandomState = None,
@@ -247,6 +248,7 @@ class SequenceTagger(TaggerFiles, Confidences, Reports, ChainAttributes, Crfsuit
             checkpoint=checkpoint,
             resume=resume,
         )
+        self.deterministic = deterministic
         self.loss = loss
         self.class_weight = class_weight
         self.labels = labels

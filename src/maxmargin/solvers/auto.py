@@ -196,9 +196,12 @@ class AutoSchedule(Solver):
     #: After a trial that did not pay, so many times its work is done without it.
     REST: ClassVar[float] = 20.0
     #: Rounds that begin within this factor of the gap asked for have no over-relaxation and end
-    #: with a smoothing pass (not above CONFIRM: steps of the look that follows would undo it) ...
+    #: with a smoothing pass (not above CONFIRM: steps of the look that follows would undo it).
     NEAR: ClassVar[float] = 3.0
-    #: ... which has this relaxation.
+    #: They have as many passes, but at least so many, as reach this share of the gap asked for.
+    GOAL: ClassVar[float] = 0.8
+    LEAST: ClassVar[int] = 3
+    #: The smoothing pass has this relaxation.
     SMOOTH: ClassVar[float] = 0.5
 
     def auto_step(self, engine: Engine, state: dict[str, Any], context: Context) -> Step:
@@ -255,6 +258,7 @@ class AutoSchedule(Solver):
                 order, options, context.seconds_left, context.batch, context.threads
             )
             kind = "exact"
+        before, made = state["gap"], state["made"]
         if math.isfinite(result.gap):  # a hard margin may not be there yet
             state["gap"] = result.gap
         state["parts"] = max(engine.size()["parts"], 1)
@@ -267,7 +271,22 @@ class AutoSchedule(Solver):
         state["looks"] += 1
         if state["looks"] >= self.warm_passes:
             state["left"] = self.cached_passes
+            if kind == "collect" and self._near(state, context, self.NEAR):
+                state["left"] = self._needed(before, state["gap"], made, context)
         return Step(kind, result)
+
+    def _needed(self, before: float, now: float, made: int, context: Context) -> int:
+        """Return the cached passes of a round near the end: about as many as the gap still needs.
+
+        A round that goes on as long as its passes pay may fall far below the gap asked for. If the
+        passes of the last round, ``made`` of them, took the gap from ``before`` to ``now``, and go
+        on like that, log(now / goal) / log(before / now) times as many reach the goal.
+        """
+        goal = self.GOAL * context.gap * abs(context.dual)
+        if not (0 < goal < now < before) or made == 0:
+            return self.cached_passes
+        needed = made * math.log(now / goal) / math.log(before / now)
+        return min(max(math.ceil(needed), self.LEAST), self.cached_passes)
 
     def _together(self, state: dict[str, Any], context: Context) -> int:
         """Return how many neighbours an exact pass visits one after the other.

@@ -16,6 +16,10 @@ keeps their sum w_i; so that these come with it:
   were short of when last visited, after one pass over all of them;
 - *plane cache* (Shah, Kolmogorov and Lampert, CVPR 2015): steps towards the best output already
   met, without the oracle, while a pass of them gains more per work than the last with the oracle.
+
+With several threads a dear oracle is asked for some dozens of examples at one w, by all of them,
+and one makes the steps (``native/oracle_ahead.hpp``): directions are a few steps old, and the step
+length is the best one under the present w.
 """
 
 from __future__ import annotations
@@ -196,7 +200,9 @@ class BCFW(Solver):
         else:
             kind = "exact"
             order = self._order(machine, state, context)
-            result = machine.exact_pass(order, options, context.seconds_left)
+            result = machine.exact_pass(
+                order, options, context.seconds_left, context.batch, context.threads
+            )
             state["exact"] += 1
             state["left"] = self.cached_passes
             state["work"], state["gain"] = result.work, result.gain

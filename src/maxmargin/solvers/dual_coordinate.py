@@ -14,7 +14,8 @@ the corrections listed in ``docs/errata.md``. A pass visits the examples in a ne
 moves one (lines 9 to 11), or two where the sum is at its bound (lines 5 to 8)
 (``native/coordinate_step.hpp``). Where outputs are too many to be listed, a visit of a pass with
 the oracle adds the output with the largest gradient, as section 4 suggests, and passes over the
-outputs already met follow while they gain more for their work.
+outputs already met follow while they gain more for their work. (With several threads a dear oracle
+is asked for some dozens of examples at one w: ``native/oracle_ahead.hpp``.)
 
 Examples with one row of features each, which is what binary classification and regression are, have
 a pass of their own: one number an example and rounds over those that can still move
@@ -110,7 +111,9 @@ class DualCoordinate(Solver):
             if result.gain * state["work"] <= state["gain"] * result.work:
                 state["left"] = 0
             return Step("cached", result)
-        result = machine.exact_pass(order, passing, context.seconds_left)
+        result = machine.exact_pass(
+            order, passing, context.seconds_left, context.batch, context.threads
+        )
         state["left"] = self.cached_passes
         state["work"], state["gain"] = result.work, result.gain
         return self._bounded(machine, result, context)

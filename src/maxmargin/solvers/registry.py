@@ -79,5 +79,18 @@ def make_solver(solver: str | Solver, **options: Any) -> Solver:
     return dataclasses.replace(cast(Any, solver), **wanted)  # type: ignore[no-any-return]
 
 
+def repeatable(solver: Solver) -> Solver:
+    """Return the solver, such that a run with several threads can be repeated.
+
+    Parameters
+    ----------
+    solver : Solver
+        One without a parameter ``deterministic`` always can.
+    """
+    if "deterministic" not in _parameters(type(solver)):
+        return solver
+    return make_solver(solver, deterministic=True)
+
+
 def _parameters(kind: type[Solver]) -> list[str]:
     return [field.name for field in dataclasses.fields(cast(Any, kind)) if field.init]
