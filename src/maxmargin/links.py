@@ -71,6 +71,17 @@ class Link:
             most=_field("most", self.most),
         )
 
+    def at(self, places: NDArray[np.intp]) -> Link:
+        """Return the link of some weights.
+
+        Parameters
+        ----------
+        places : int array
+            Which.
+        """
+        fields = vars(self).items()
+        return Link(**{name: x if np.ndim(x) == 0 else np.asarray(x)[places] for name, x in fields})
+
     def weights(self, u: NDArray[Any]) -> NDArray[np.float64]:
         """Return link(u)."""
         u = u.astype(np.float64, copy=False)

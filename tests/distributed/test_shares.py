@@ -107,7 +107,10 @@ def test_shares_reach_the_optimum_of_the_whole(name, K, aggregation):
     engine.restore({**joined, "weights": engine.sums(), "running": None})
     primal, dual = engine.certify()
     assert dual == pytest.approx(found.certificate.dual, rel=1e-9)
-    assert primal == pytest.approx(found.certificate.primal, rel=1e-9)
+    if aggregation == "safe" or K == 1:
+        assert primal == pytest.approx(found.certificate.primal, rel=1e-9)
+    else:  # the weights are the better ones of z and of link(u)
+        assert found.certificate.primal <= primal * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("slack", ["linear", "quadratic"])
@@ -135,7 +138,7 @@ def test_a_round_gains_at_least_what_its_shares_gained():
     joint = JointSums(group.shares[0].joint.size, "float64", Link())
     dual = 0.0
     for n_round in range(1, 8):
-        task = Task(n_round, float(K), "exact", 3, n_shares=K)
+        task = Task(n_round, float(K), "exact", 3)
         reports = group.call("round", joint.change, task)
         joint.add([r.change for r in reports])
         now = 0.5 * sum(r.worth for r in reports) - joint.conjugate

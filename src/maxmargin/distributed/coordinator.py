@@ -2,20 +2,23 @@
 
 The shares and their problem are in `maxmargin.distributed.share`. A round is at most one pass with
 the oracle and some cached passes in every share; then the changes of u are added up and told to
-all. What is here decides σ, the momentum and the passes:
+all. What is here decides on the kind of round and on its passes:
 
-- *Aggregation.* ``"safe"``: σ = K and no momentum; the dual never falls. ``"fast"``: a momentum of
-  `MOMENTUM`, and σ down to `BOLDEST` K. If a round lowers the dual, the next one is a safe one, and
-  the way to the bold ones begins anew.
+- *Aggregation.* ``"safe"``: CoCoA+ with σ = K; the dual never falls. ``"fast"``: rounds of
+  consensus with Anderson acceleration (`maxmargin.distributed.consensus`); the first `WARM` of them
+  have the metric ρ = 1, the others that of the planes which these found. The dual of each round is
+  that of multipliers that exist, the primal that of z.
 - *Work.* As in `maxmargin.solvers.auto`: exact passes at first, then the oracle at the w that all
   shares have, which tells the true gap; cached passes as long as they pay, which each share decides
-  for itself; a smoothing pass at the end of rounds that begin near the gap asked for.
+  for itself; a smoothing pass at the end of safe rounds that begin near the gap asked for.
 - *Certificate.* Every share rebuilds what it adds to u from its multipliers, in 8 bytes; u is their
   sum, w = link(u) as it is returned, and every share looks at its examples with the oracle. Primal
-  and dual are sums over the shares of that, and nothing that rounds added up enters.
+  and dual are sums over the shares of that, and nothing that rounds added up enters. After rounds
+  of consensus z is looked at too, and w is the better one of the two.
 - *Faults.* A share that is lost is made anew from its data, gets the multipliers that it last
   reported (or none: the truths), and u is rebuilt from what all shares have. The dual is then that
-  of multipliers that exist.
+  of multipliers that exist. Rounds of consensus are opened anew at w = link(u), with an empty
+  memory everywhere.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ import numpy as np
 from maxmargin.checks import check_choice, check_number, check_whole
 from maxmargin.distributed.group import ShareGroup, SharesLostError
 from maxmargin.distributed.joint import JointSums
+from maxmargin.distributed.meeting import Meeting
 from maxmargin.distributed.messages import Exact, Found, Placed, Report, SparseVector, Task
 from maxmargin.distributed.records import Outcome, RoundRecord
 from maxmargin.distributed.saving import Saved, load_run, save_run
@@ -90,12 +94,11 @@ class Coordinator:
         Whether to warn if the gap was not reached.
     """
 
-    #: β of the fast aggregation.
-    MOMENTUM = 0.9
-    #: Its σ is at least this share of K, which it comes to in steps of this factor.
-    BOLDEST, BOLDER = 0.7, 0.95
-    #: One round in so many, at least, looks at the joint w: what exact passes see of the gap
-    #: depends on where the momentum has them begin.
+    #: Rounds of consensus before the planes tell the metric; these have exact passes.
+    WARM = 4
+    #: λ, the over-relaxation of centres, and cached passes of a round, at most.
+    OVER, CACHED = 1.6, 2
+    #: One safe round in so many, at least, looks at the joint w.
     LOOK_EVERY = 5
     #: Shares that are lost are made anew so many times in a row, at most.
     MAX_FAULTS = 20
@@ -149,8 +152,9 @@ class Coordinator:
         self.open: float | None = None  # P - D, as far as it is known
         self.parts = 1
         self.looks = self.collected = 0
-        self.boldness = 1.0
-        self.momentum = 0.0
+        self.meeting: Meeting | None = None
+        self.kept = False  # whether all shares still have z
+        self.metric_at = self.WARM
         self.seconds = 0.0
         self.oracle_calls = 0
         self.bytes_sent = 0
@@ -272,11 +276,9 @@ class Coordinator:
         relaxation = min(solver.relaxation, 1.0) if near else solver.relaxation
         return Task(
             n_round=len(self.history) + 1,
-            sigma=self.group.size * (self.boldness if self.fast else 1.0),
+            sigma=float(self.group.size),
             look=look,
             passes=solver.cached_passes if warm else 0,
-            momentum=self.momentum if self.fast else 0.0,
-            n_shares=self.group.size,
             average=average,
             relaxation=relaxation,
             smooth=near and warm,
@@ -284,33 +286,122 @@ class Coordinator:
         )
 
     def _round(self, left: float | None, begin: float) -> RoundRecord:
-        task, K = self._task(left), self.group.size
-        down = K * self.joint.change.nbytes
+        return (self._meet if self.fast else self._add)(left, begin)
+
+    def _add(self, left: float | None, begin: float) -> RoundRecord:
+        """Make a round whose changes are added up."""
+        task = self._task(left)
+        down = self.group.size * self.joint.change.nbytes
         # Primal and dual of the w at which the round begins, once its slacks are known.
         penalty = self.joint.penalty if task.look == "collect" else math.nan
         reports: list[Report] = self.group.call("round", self.joint.change, task)
-        up = sum(report.change.nbytes for report in reports)
+        before = self.dual
+        self.joint.add([report.change for report in reports])
+        return self._noted(
+            task,
+            reports,
+            penalty=penalty,
+            before=before,
+            conjugate=self.joint.conjugate,
+            down=down,
+            begin=begin,
+        )
+
+    def _meet(self, left: float | None, begin: float) -> RoundRecord:
+        """Make a round of consensus."""
+        n_round = len(self.history) + 1
+        if self.meeting is None or n_round == self.metric_at + 1:
+            self._open()
+        meeting = self.meeting
+        assert meeting is not None
+        warm = n_round > 1 or self.looks > 0
+        collect = n_round > self.metric_at or self._near(self.solver.CONFIRM)
+        task = Task(
+            n_round=n_round,
+            sigma=1.0,
+            look="collect" if collect else "exact",
+            passes=self.CACHED if warm else 0,
+            mixing=meeting.gamma,
+            centre_relaxation=self.OVER,
+            relaxation=1.0,
+            seconds=left,
+        )
+        down = self.group.size * meeting.change.nbytes
+        penalty = meeting.penalty if collect else math.nan
+        reports: list[Report] = self.group.call("meet", meeting.change, task)
+        self.kept = True
+        meeting.add([report.moved for report in reports], task.centre_relaxation)
+        conjugate = meeting.conjugate
+        # P is that of z, which has no multipliers of its own: any dual is a bound for it.
+        return self._noted(
+            task,
+            reports,
+            penalty=penalty,
+            before=None,
+            conjugate=conjugate,
+            down=down,
+            begin=begin,
+        )
+
+    def _open(self) -> None:
+        """Begin rounds of consensus, or begin them anew, with the multipliers that there are."""
+        openings = self.group.call("open", not self.kept)
+        z = self.group.call_one(0, "agreed")
+        self.meeting = Meeting(z, self.regularizer.link, openings)
+        self.bytes_sent += sum(pull.nbytes + rho.nbytes for pull, rho in openings)
+
+    def _noted(
+        self,
+        task: Task,
+        reports: list[Report],
+        *,
+        penalty: float,
+        before: float | None,
+        conjugate: float,
+        down: int,
+        begin: float,
+    ) -> RoundRecord:
+        """Take what a round tells, and record it.
+
+        Parameters
+        ----------
+        task : Task
+            What was to be done.
+        reports : list of Report
+            Of all shares.
+        penalty : float
+            Ω of the w at which the round looked.
+        before : float or None
+            The dual that goes with this w; None: the one after the round.
+        conjugate : float
+            Ω*(u) after the round.
+        down : int
+            Bytes that were sent to the shares.
+        begin : float
+            When the round began.
+        """
+        up = sum(report.nbytes for report in reports)
         self.looks += 1
         self.parts = max(1, sum(report.parts for report in reports))
         self.oracle_calls += sum(report.oracle_calls for report in reports)
         primal, gap, estimate = math.nan, math.nan, math.nan
-        if task.look == "collect":
-            self.collected = self.looks
-            primal = penalty + self.C * sum(report.risk for report in reports)
-            if math.isfinite(primal):
-                self.open = primal - self.dual
-                gap = relative_gap(primal, self.dual)
-        else:
-            self.open = sum(report.gap for report in reports)
-            estimate = relative_gap(self.dual + self.open, self.dual)
-        self.joint.add([report.change for report in reports])
-        dual = self.C * sum(report.worth for report in reports) - self.joint.conjugate
+        dual = self.C * sum(report.worth for report in reports) - conjugate
         if not math.isfinite(dual):
             raise FloatingPointError(
                 f"the objective is not finite after round {task.n_round} (dual {dual}). Features "
                 'of very large size? Scale them, or use dtype="float64"'
             )
-        self._follow(dual)
+        at = dual if before is None else before
+        if task.look == "collect":
+            self.collected = self.looks
+            primal = penalty + self.C * sum(report.risk for report in reports)
+            if math.isfinite(primal):
+                self.open = primal - at
+                gap = relative_gap(primal, at)
+        elif before is not None:
+            self.open = sum(report.gap for report in reports)
+            estimate = relative_gap(at + self.open, at)
+        self.dual = dual
         self.bytes_sent += up + down
         self.seconds += time.perf_counter() - begin
         record = RoundRecord(
@@ -326,10 +417,10 @@ class Coordinator:
             weight_bytes=np.dtype(self.dtype).itemsize,
             passes=max(report.passes for report in reports),
             sigma=task.sigma,
-            momentum=task.momentum,
+            residual=self.meeting.residual if self.meeting is not None else math.nan,
             bytes_up=up,
             bytes_down=down,
-            shares=K,
+            shares=self.group.size,
             recovered=self.recovered,
             share_seconds=max(report.seconds for report in reports),
         )
@@ -337,13 +428,6 @@ class Coordinator:
         self.history.append(record)
         self._say(record)
         return record
-
-    def _follow(self, dual: float) -> None:
-        """Choose σ and β of the next round by what the last one did to the dual."""
-        fell = dual < self.dual
-        self.dual = dual
-        self.boldness = 1.0 if fell else max(self.BOLDEST, self.boldness * self.BOLDER)
-        self.momentum = 0.0 if fell else self.MOMENTUM
 
     def _say(self, record: RoundRecord) -> None:
         if self.verbose >= 2 or (self.verbose == 1 and record.kind == "collect"):
@@ -360,11 +444,24 @@ class Coordinator:
 
     def _certificate(self) -> Certificate:
         begin = time.perf_counter()
-        primal, dual, unsure, missed = self._with_faults(self._sync)
+        primal, dual, unsure, missed = self._with_faults(self._certify)
         average = abs(primal) / (self.C * self.n_examples)
         self.seconds += time.perf_counter() - begin
         approximate = unsure > 1e-6 * max(average, 1e-12) or missed is not None
         return Certificate(primal, dual, self.C, self.n_examples, approximate, missed)
+
+    def _certify(self) -> tuple[float, float, float, int | None]:
+        """Certify link(u) or, after rounds of consensus, the better one of it and z."""
+        # A z that is still zero is no model, whatever its primal.
+        nothing = self.meeting is not None and not self.meeting.z.any()
+        found = self._sync()
+        if nothing or not (self.fast and self.kept):
+            return found
+        primal, dual, unsure, missed = self._judged(self.group.call("place_agreed"), found[1])
+        if primal < found[0]:
+            self.open = primal - dual
+            return primal, dual, unsure, missed
+        return self._sync()
 
     def _sync(self) -> tuple[float, float, float, int | None]:
         """Rebuild u from all multipliers, give it to all shares, and look at its w.
@@ -384,22 +481,30 @@ class Coordinator:
             one.sums.add_to(total)
         sums = SparseVector.of(total)
         self.bytes_sent += sum(one.sums.nbytes for one in exact) + self.group.size * sums.nbytes
-        self.placed = self.group.call("place", sums)
+        placed: list[Placed] = self.group.call("place", sums)
         self.joint.place(self.group.call_one(0, "sums"))
-        primal = self.placed[0].penalty + self.C * math.fsum(one.risk for one in self.placed)
-        dual = self.C * math.fsum(one.worth for one in exact) - self.placed[0].conjugate
+        dual = self.C * math.fsum(one.worth for one in exact) - placed[0].conjugate
+        found = self._judged(placed, dual)
+        self.dual, self.open = dual, found[0] - dual
+        self.meeting = None
+        return found
+
+    def _judged(
+        self, placed: list[Placed], dual: float
+    ) -> tuple[float, float, float, int | None]:
+        """Return primal, dual, and how far the oracle can be trusted, at a w that was placed."""
+        self.placed = placed
+        primal = placed[0].penalty + self.C * math.fsum(one.risk for one in placed)
         self.oracle_calls += self.n_examples
-        self.dual, self.open = dual, primal - dual
-        self.momentum, self.boldness = 0.0, 1.0
         missed = None
         first = 0
-        for n, placed in zip(self.n_each, self.placed, strict=True):
-            if placed.missed is not None and missed is None:
-                missed = first + placed.missed
+        for n, one in zip(self.n_each, placed, strict=True):
+            if one.missed is not None and missed is None:
+                missed = first + one.missed
             first += n
         if missed is None and dual > primal + 1e-6 * abs(primal) + 1e-12:
             missed = Certificate.UNKNOWN
-        return primal, dual, max(one.unsure for one in self.placed), missed
+        return primal, dual, max(one.unsure for one in placed), missed
 
     # ---- faults and checkpoints ----
 
@@ -410,6 +515,7 @@ class Coordinator:
             try:
                 if lost:
                     self.group.recover(sorted(lost))
+                    self.kept = False
                     for k in sorted(lost):
                         state = self.reported[k]
                         if state is not None:
@@ -482,4 +588,5 @@ class Coordinator:
         self.bytes_sent = saved.bytes_sent
         self.history = [RoundRecord(**record) for record in saved.history]
         self.looks = len(self.history)
+        self.metric_at = self.looks  # the planes are there
         self._with_faults(self._sync)

@@ -244,7 +244,7 @@ class DaskSequenceTagger(_DaskEstimator):
     client : distributed.Client or None
         Of the cluster; None: the client that was made last.
     aggregation : {"fast", "safe"}
-        How changes of the shares are put together: with momentum, or so that the dual never falls.
+        How the shares come together: by rounds of consensus, or so that the dual never falls.
     checkpoint_seconds : float
         Least time between two reports of all multipliers, from which lost shares go on; with
         ``checkpoint`` they are written to a file.

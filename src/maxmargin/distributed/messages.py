@@ -64,11 +64,11 @@ class Task:
     n_round : int
         Number of the round, from 1.
     sigma : float
-        σ: passes of the share see u + σ Δu_k.
-    momentum : float
-        β: how much of the share's last change, as far as others took it back, it makes again.
-    n_shares : int
-        K.
+        σ: passes of the share see u + σ Δu_k. 1 in rounds of consensus.
+    mixing : tuple of float, or None
+        γ of a round of consensus (`maxmargin.distributed.mixing`); None: forget the memory.
+    centre_relaxation : float
+        λ of a round of consensus (`maxmargin.distributed.consensus`).
     look : {"exact", "collect", ""}
         The pass with the oracle that the round begins with, if any. "collect" looks at the w that
         all shares have.
@@ -88,8 +88,8 @@ class Task:
     sigma: float
     look: str
     passes: int
-    momentum: float = 0.0
-    n_shares: int = 1
+    mixing: tuple[float, ...] | None = None
+    centre_relaxation: float = 1.0
     average: float = 0.0
     relaxation: float = 1.3
     smooth: bool = False
@@ -123,6 +123,8 @@ class Report:
         Time that its passes took.
     interrupted : bool
         Whether they were cut short.
+    moved : Moved or None
+        What a round of consensus tells instead of Δu_k.
     """
 
     change: SparseVector
@@ -137,6 +139,15 @@ class Report:
     work: float
     seconds: float
     interrupted: bool = False
+    moved: Any = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its vectors."""
+        if self.moved is None:
+            return self.change.nbytes
+        joined, products = self.moved.joined.nbytes, self.moved.products.nbytes
+        return int(self.moved.change.nbytes + joined + products)
 
 
 @dataclass(frozen=True)

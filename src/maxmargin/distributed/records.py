@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,10 @@ class RoundRecord(PassRecord):
     ----------
     passes : int
         Passes of the share that made the most.
-    sigma, momentum : float
-        σ and β of the round.
+    sigma : float
+        σ of the round; 1 in rounds of consensus.
+    residual : float
+        By how much a round of consensus moves the centres of the shares; NaN in others.
     bytes_up, bytes_down : int
         Bytes that came from the shares, and that went to them.
     shares : int
@@ -33,7 +36,7 @@ class RoundRecord(PassRecord):
 
     passes: int = 0
     sigma: float = 0.0
-    momentum: float = 0.0
+    residual: float = math.nan
     bytes_up: int = 0
     bytes_down: int = 0
     shares: int = 0

@@ -22,7 +22,7 @@ from maxmargin.io.atomic import replacing
 __all__ = ["Saved", "load_run", "save_run", "split_state"]
 
 FORMAT = "maxmargin distributed checkpoint"
-VERSION = 1
+VERSION = 2
 
 #: Arrays of a state with an entry for each part, each plane, and each pair of planes or word.
 PART = ("example", "lo", "hi", "violation", "stiffness", "n_planes")

@@ -11,12 +11,10 @@ u + Σ Δu_k is the mean of the K points u + K Δu_k, and Ω* is convex. That ho
 regulariser. σ times this problem is the dual of an engine whose C is σC and whose u stands at the
 joint u when the round begins; so the passes of the engine are the local solver as they are.
 
-*Momentum.* Near the optimum the shares pull in opposite directions: what one adds to the weights of
-frequent features, another one takes away. The joint u then hardly moves, while each share has a
-long way to go, in steps as small as what it sees of the others. With e_k = Δu_k - Σ_l Δu_l / K of
-the round before (Σ e_k = 0), share k begins at u - β σ e_k: it makes β e_k again and answers what u
-asks for on top of it. The sum of all changes does not have the term, so that what the shares do
-together stays as it is, and only the tug-of-war becomes faster, by up to 1 / (1 - β).
+*Consensus.* `meet` makes the rounds of the other aggregation, in which shares do not add to one u
+but agree on one w (`maxmargin.distributed.consensus`). The engine is the same; only its link is the
+metric of the share instead of the regulariser's, and so the link is changed where a certificate
+needs the other one.
 """
 
 from __future__ import annotations
@@ -24,12 +22,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._native import Engine, PassOptions, PassResult, Problem
+from maxmargin.distributed.consensus import Centre, metric_of
 from maxmargin.distributed.messages import (
     EMPTY,
     Exact,
@@ -40,6 +40,7 @@ from maxmargin.distributed.messages import (
     Task,
 )
 from maxmargin.errors import NotCompatibleError
+from maxmargin.links import Link
 from maxmargin.regularizers import Regularizer
 from maxmargin.solvers.refusals import check_compatible
 from maxmargin.solvers.sdm import SDM
@@ -82,6 +83,26 @@ def check_sharable(problem: Problem, solver: Any, regularizer: Regularizer) -> S
     return solver
 
 
+@dataclass
+class _Tally:
+    """What the passes of a round have done so far."""
+
+    work: float = 0.0
+    gain: float = 0.0
+    gap: float = math.nan
+    risk: float = math.nan
+    oracle_calls: int = 0
+    passes: int = 0
+    interrupted: bool = False
+
+    def count(self, result: PassResult) -> None:
+        """Count a pass."""
+        self.work += result.work
+        self.gain += result.gain
+        self.passes += 1
+        self.interrupted = result.interrupted
+
+
 class Share:
     """An engine over some of the examples.
 
@@ -104,6 +125,9 @@ class Share:
     about : mapping
         More that the coordinator wants to know of the data.
     """
+
+    #: A round of consensus has solved its problem when a pass gains this share of all its passes.
+    SOLVED = 0.1
 
     def __init__(
         self,
@@ -129,7 +153,9 @@ class Share:
         self.sigma = 1.0
         self.n_sums = int(self.engine.own_sums().size)
         self.about = dict(about or {})
-        self._last = EMPTY
+        self.link = regularizer.link
+        self.centre: Centre | None = None
+        self._metric = False  # whether the engine's link is the metric of the centre
 
     def found(self) -> Found:
         """Return what the coordinator has to know of it."""
@@ -151,63 +177,141 @@ class Share:
         begin = time.perf_counter()
         change.add_to(self.joint)
         self.sigma = task.sigma
-        C = task.sigma * self.C
-        base = self._base(change, task)
-        work = gain = 0.0
-        gap = risk = math.nan
-        oracle_calls = n_passes = 0
-        interrupted = False
-        self.engine.settle(self.joint if task.look == "collect" else base, C)
+        self.engine.settle(self.joint, task.sigma * self.C)
+        tally = _Tally()
         if task.look:
-            result = self._look(task, begin)
-            work, oracle_calls, n_passes = result.work, result.oracle_calls, 1
-            interrupted = result.interrupted
-            if task.look == "collect":
-                risk = math.nan if interrupted else self.engine.risk_and_worth()[0]
-                if base is not self.joint:
-                    self.engine.settle(base, C)
-            else:
-                gap, gain = result.gap / task.sigma, result.gain
+            self._first(task, begin, tally)
+        self._more(task, begin, tally)
+        changed = SparseVector(*self.engine.changes(self.joint, 1 / task.sigma))
+        return self._report(tally, task, begin, changed)
+
+    def _first(self, task: Task, begin: float, tally: _Tally) -> None:
+        """Make the pass with the oracle, and note what it tells of the gap."""
+        result = self._look(task, begin)
+        tally.count(result)
+        tally.oracle_calls = result.oracle_calls
+        if task.look != "collect":
+            tally.gap = result.gap / task.sigma
+        elif not result.interrupted:
+            tally.risk = self.engine.risk_and_worth()[0]
+
+    def _more(self, task: Task, begin: float, tally: _Tally) -> None:
+        """Make cached passes as long as they pay."""
         made = 0
-        while made < task.passes and not interrupted:
+        while made < task.passes and not tally.interrupted:
             result = self._improve(task, begin, made, smooth=False)
             made += 1
-            spent = result.work
-            work, gain = work + spent, gain + result.gain
-            pays = result.gain * work > SDM.PAYS * gain * spent
-            interrupted = result.interrupted
-            if not pays:
+            tally.count(result)
+            if not result.gain * tally.work > SDM.PAYS * tally.gain * result.work:
                 break
-        if task.smooth and not interrupted:
-            result = self._improve(task, begin, made, smooth=True)
-            made, work, gain = made + 1, work + result.work, gain + result.gain
-            interrupted = result.interrupted
-        self._last = SparseVector(*self.engine.changes(base, 1 / task.sigma))
+        if task.smooth and not tally.interrupted:
+            tally.count(self._improve(task, begin, made, smooth=True))
+
+    def _report(
+        self, tally: _Tally, task: Task, begin: float, change: SparseVector, moved: Any = None
+    ) -> Report:
         size = self.engine.size()
         return Report(
-            self._last,
+            change,
             self.engine.risk_and_worth()[1],
-            gain / task.sigma,
-            gap,
-            risk,
+            tally.gain / task.sigma,
+            tally.gap,
+            tally.risk,
             size["parts"],
             size["planes"],
-            oracle_calls,
-            n_passes + made,
-            work,
+            tally.oracle_calls,
+            tally.passes,
+            tally.work,
             time.perf_counter() - begin,
-            interrupted,
+            tally.interrupted,
+            moved,
         )
 
-    def _base(self, change: SparseVector, task: Task) -> NDArray[Any]:
-        """Return where u begins: at the joint u, or moved by the momentum."""
-        if task.momentum == 0.0 or len(self._last.indices) == 0:
-            return self.joint
-        scale = task.momentum * task.sigma
-        base = self.joint.copy()
-        base[change.indices] += change.values * base.dtype.type(scale / task.n_shares)
-        base[self._last.indices] -= self._last.values * base.dtype.type(scale)
-        return base
+    # ---- rounds of consensus ----
+
+    def open(self, placed: bool) -> tuple[SparseVector, NDArray[np.float32]]:
+        """Begin rounds of consensus with the multipliers that there are.
+
+        Parameters
+        ----------
+        placed : bool
+            Whether z is the w that was placed last; else it stays where it is.
+
+        Returns
+        -------
+        pull, rho : SparseVector, array
+            As ``Centre.opening``.
+        """
+        z = np.array(self.engine.weights) if placed or self.centre is None else self.centre.z
+        self.engine.rescale(self.C)  # which makes u of its own multipliers alone
+        own, self.sigma = self.engine.sums(), 1.0
+        self.centre = Centre(z, own, metric_of(self.engine.planes(), self.C, len(z)))
+        self._relink(metric=True)
+        return self.centre.opening()
+
+    def meet(self, change: SparseVector, task: Task) -> Report:
+        """Make a round of consensus.
+
+        Parameters
+        ----------
+        change : SparseVector
+            By how much z has moved since the last round.
+        task : Task
+            What to do.
+        """
+        begin, centre = time.perf_counter(), self.centre
+        assert centre is not None
+        centre.follow(change)
+        centre.mix(task.mixing)
+        base = centre.base()
+        tally = _Tally()
+        self.engine.settle(centre.level() if task.look == "collect" else base, self.C)
+        if task.look:
+            self._first(task, begin, tally)
+        if task.look == "collect":
+            self.engine.settle(base, self.C)
+        self._solve(task, begin, tally)
+        # Not what the passes added to u: in 4 bytes, beside ρ (2z - v), the errors of all steps
+        # add up from round to round, and the dual would be that of no multipliers.
+        self.engine.rescale(self.C)
+        moved = centre.take(self.engine.sums(), task.centre_relaxation)
+        return self._report(tally, task, begin, EMPTY, moved)
+
+    def _solve(self, task: Task, begin: float, tally: _Tally) -> None:
+        """Make cached passes over all parts, until one gains little of what they did."""
+        gained = 0.0
+        for _ in range(task.passes):
+            if tally.interrupted:
+                break
+            result = self._improve(task, begin, 0, smooth=False)
+            tally.count(result)
+            gained += result.gain
+            if result.gain <= self.SOLVED * gained:
+                break
+
+    def agreed(self) -> NDArray[Any]:
+        """Return z, as all shares have it."""
+        assert self.centre is not None
+        return self.centre.z
+
+    def place_agreed(self) -> Placed:
+        """Take z as the w that is certified, and look at it with the oracle."""
+        assert self.centre is not None
+        sums = self.link.sums(self.centre.z)
+        if self.joint.dtype == np.float32:
+            sums = self.engine.widened_array(np.ascontiguousarray(sums, dtype=np.float64))
+        return self._place(np.ascontiguousarray(sums, dtype=np.float64))
+
+    def _relink(self, *, metric: bool) -> None:
+        """Give the engine the link of the centre's metric, or that of the regulariser."""
+        if metric:
+            assert self.centre is not None
+            rho = self.centre.rho_of_all
+            plain = bool((rho == 1.0).all())
+            self.engine.relink((Link() if plain else Link(scale=1 / rho)).native())
+        elif self._metric:
+            self.engine.relink(self.link.native())
+        self._metric = metric
 
     @staticmethod
     def _left(task: Task, begin: float) -> float | None:
@@ -255,10 +359,12 @@ class Share:
         sums : SparseVector
             u, in 8 bytes and the layout of 8-byte weights.
         """
-        total = sums.dense(self.n_sums, np.float64)
+        return self._place(sums.dense(self.n_sums, np.float64))
+
+    def _place(self, total: NDArray[np.float64]) -> Placed:
+        self._relink(metric=False)
         penalty, conjugate, risk = self.engine.place(total, self.threads)
         self.joint = self.engine.sums()
-        self._last = EMPTY
         unsure, missed = self.engine.oracle_error_bound, self.engine.missed
         return Placed(penalty, conjugate, risk, unsure, missed)
 
@@ -288,4 +394,3 @@ class Share:
         sums = self.engine.sums()
         self.engine.restore({**state, "weights": sums, "running": None})
         self.engine.settle(sums, self.sigma * self.C)
-        self._last = EMPTY
