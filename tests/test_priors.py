@@ -412,13 +412,14 @@ def test_adaptation_by_name(kind, dtype, tmp_path):
     assert before.keys() < after.keys()
     assert set(new.classes_) == set(old.classes_) | {"B-ZZ"}
     assert new.certificate_.gap <= 1e-4
-    # Weights of features that the new data do not have stay what they were.
+    # Weights of features that the new data do not have stay what they were. (The first training may
+    # have gone over to 8-byte weights; a prior is rounded to the type that is asked for.)
     plain = SequenceTagger(**asked).fit(*data(NEW))
     fresh, used = features_of(plain), set(plain.classes_)
     unseen = [name for name in before if name[0] in features_of(old) - fresh]
     assert len(unseen) > 10
     for name in unseen:
-        assert after[name] == before[name], name
+        assert after[name] == after[name].dtype.type(before[name]), name
     assert max(abs(after[name] - before[name]) for name in before) > 0.01
     match = new.prior_match_
     assert match.labels == len(old.classes_)

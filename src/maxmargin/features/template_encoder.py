@@ -182,6 +182,15 @@ class LineFeatures:
             return names.tolist()
         return self._own_names(features)
 
+    def name_table(self, features: NDArray[Any]) -> tuple[bytes, NDArray[np.int64]]:
+        """Names of some features in UTF-8, end to end, and the places between which they are."""
+        if self._seen is not None and self._joined is None:
+            table, token, line = self._seen
+            return self.native_names(table, token[features], line[features])
+        encoded = [name.encode("utf-8") for name in self.names_of(features)]
+        ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+        return b"".join(encoded), ends
+
     def _own_names(self, features: NDArray[Any]) -> list[str]:
         """Names of features that were learned, or that a file has."""
         if len(features) == 0:

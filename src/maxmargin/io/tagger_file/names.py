@@ -44,7 +44,8 @@ def line_arrays(
         The arrays for the file.
     """
     arrays = {f"{prefix}fingerprints": features.fingerprints[kept]}
-    return arrays | name_arrays(prefix, features.names_of(kept))
+    text, ends = features.name_table(kept)
+    return arrays | _packed(prefix, text, np.diff(ends))
 
 
 def name_arrays(prefix: str, names: list[str]) -> dict[str, NDArray[Any]]:
@@ -63,12 +64,15 @@ def name_arrays(prefix: str, names: list[str]) -> dict[str, NDArray[Any]]:
         The arrays for the file.
     """
     encoded = [name.encode("utf-8") for name in names]
-    lengths = np.array([len(name) for name in encoded], dtype=np.uint32)
-    packed = zlib.compress(b"".join(encoded), 1)
+    lengths = np.array([len(name) for name in encoded], dtype=np.int64)
+    return _packed(prefix, b"".join(encoded), lengths)
+
+
+def _packed(prefix: str, text: bytes, lengths: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     small = lengths.max(initial=0) < 256
     return {
-        f"{prefix}names": np.frombuffer(packed, dtype=np.uint8),
-        f"{prefix}name_lengths": lengths.astype(np.uint8) if small else lengths,
+        f"{prefix}names": np.frombuffer(zlib.compress(text, 1), dtype=np.uint8),
+        f"{prefix}name_lengths": lengths.astype(np.uint8 if small else np.uint32),
     }
 
 
