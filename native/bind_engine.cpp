@@ -73,7 +73,7 @@ class EngineHandle final : public Owned {
   }
   // Is the dual a quadratic function, as it is where w is linear in u?
   bool quadratic() const {
-    return std::visit([](const auto& e) { return std::as_const(*e).weights().quadratic(); }, engine_);
+    return std::visit([](const auto& e) { return e->weights().quadratic(); }, engine_);
   }
   PassResult collect_pass(int threads, std::optional<double> seconds) {
     return run(seconds, [&](auto& engine) { return engine.collect_pass(threads); });
@@ -159,10 +159,10 @@ class EngineHandle final : public Owned {
     return std::visit([](const auto& e) { return e->blocks().expected_loss(); }, engine_);
   }
   double penalty() const {
-    return std::visit([](const auto& e) { return std::as_const(*e).weights().penalty(); }, engine_);
+    return std::visit([](const auto& e) { return e->weights().penalty(); }, engine_);
   }
   double conjugate() const {
-    return std::visit([](const auto& e) { return std::as_const(*e).weights().conjugate(); }, engine_);
+    return std::visit([](const auto& e) { return e->weights().conjugate(); }, engine_);
   }
   // D at the present multipliers, counted anew.
   double dual() const {
@@ -172,16 +172,16 @@ class EngineHandle final : public Owned {
     std::visit([](auto& e) { e->beta_step(); }, engine_);
   }
   double unsettled() const {
-    return std::visit([](const auto& e) { return std::as_const(*e).weights().unsettled(); }, engine_);
+    return std::visit([](const auto& e) { return e->weights().unsettled(); }, engine_);
   }
   double nu() const { return nu_; }
   std::pair<std::string, std::string> formulation() const { return formulation_; }
   // Is w a map of u that the structure knows (a kernel)?
   bool mapped() const {
-    return std::visit([](const auto& e) { return std::as_const(*e).weights().mapped(); }, engine_);
+    return std::visit([](const auto& e) { return e->weights().mapped(); }, engine_);
   }
   Link link() const {
-    return std::visit([](const auto& e) { return std::as_const(*e).weights().link(); }, engine_);
+    return std::visit([](const auto& e) { return e->weights().link(); }, engine_);
   }
   double C() const {
     return std::visit([](const auto& e) { return e->C(); }, engine_);
@@ -416,7 +416,7 @@ class EngineHandle final : public Owned {
         std::shared_ptr<Engine<T>> engine;
       };
       nb::capsule owner(new View{nb::borrow(self), e}, [](void* view) noexcept { delete static_cast<View*>(view); });
-      return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(e->weights().data(), {e->weights().size()}, owner));
+      return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(const_cast<T*>(e->weights().data()), {e->weights().size()}, owner));
     }, handle.engine_);
   }
 

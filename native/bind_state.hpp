@@ -126,23 +126,23 @@ void restore_state(const std::shared_ptr<Engine<T>>& e, const nb::dict& d, const
   auto restored = restore_parts(s, structure, e->blocks().factored(), e->blocks().unconstrained(), 0, windowed ? 0 : e->blocks().n_examples());
   const auto put = [&](std::vector<Parts<T>>& parts, const std::vector<T>& sums, const std::vector<T>& w, const std::vector<T>& b) {
     if (!windowed) std::swap(e->blocks().parts(), parts);
-    std::copy(sums.begin(), sums.end(), e->weights().sums());
-    e->weights().relink();
-    std::copy(w.begin(), w.end(), e->weights().data());
-    if (e->weights().lagging()) e->weights().follow(b.data());
+    std::copy(sums.begin(), sums.end(), e->weights_to_change().sums());
+    e->weights_to_change().relink();
+    std::copy(w.begin(), w.end(), e->weights_to_change().data());
+    if (e->weights().lagging()) e->weights_to_change().follow(b.data());
   };
   const auto copy_of = [&](const T* from) { return from == nullptr ? std::vector<T>() : std::vector<T>(from, from + weights.size()); };
   const std::vector<T> old_sums = copy_of(e->weights().sums()), old_beta = copy_of(e->weights().beta());
   const std::vector<T> old_scores = copy_of(e->weights().mapped() || e->own_weights() ? e->weights().data() : nullptr);
   const std::vector<T> old_fixed = copy_of(e->weights().fixed());
-  e->weights().set_fixed(fixed.empty() ? nullptr : fixed.data());
+  e->weights_to_change().set_fixed(fixed.empty() ? nullptr : fixed.data());
   const bool was_own = e->own_weights();
   e->set_own_weights(false);
   put(restored, weights, scores, beta);
   if (!own.empty()) {  // where u is w, the sums are these weights too
-    e->blocks().rebuild(structure, e->weights());
-    e->weights().relink();
-    e->weights().take_change();
+    e->blocks().rebuild(structure, e->weights_to_change());
+    e->weights_to_change().relink();
+    e->weights_to_change().take_change();
   }
   if (!counted) running = {e->blocks().expected_loss(), e->dual()};
   // The sums that steps added up, within what rounding may have done to them.
@@ -152,7 +152,7 @@ void restore_state(const std::shared_ptr<Engine<T>>& e, const nb::dict& d, const
   const bool price_fits = stored_price.empty() || std::abs(stored_price[0] - price) <= 1e-6 * (1.0 + std::abs(price));
   const bool dual_fits = e->weights().lagging() || std::abs(running[1] - e->dual()) <= 1e-2 * (std::abs(size) + std::abs(e->dual()) + 1e-9);
   if (!loss_fits || !dual_fits || !price_fits) {
-    e->weights().set_fixed(old_fixed.empty() ? nullptr : old_fixed.data());
+    e->weights_to_change().set_fixed(old_fixed.empty() ? nullptr : old_fixed.data());
     put(restored, old_sums, old_scores, old_beta);
     e->set_own_weights(was_own);
     require(loss_fits, "the checkpoint's sum of losses is not that of its multipliers");
@@ -161,7 +161,7 @@ void restore_state(const std::shared_ptr<Engine<T>>& e, const nb::dict& d, const
   }
   e->set_running(running[0], running[1], stored_price.empty() ? price : stored_price[0]);
   e->blocks().gaps() = gaps;
-  std::copy(own.begin(), own.end(), e->weights().data());
+  std::copy(own.begin(), own.end(), e->weights_to_change().data());
   e->set_own_weights(!own.empty());
   e->average().restore(lag, visits[0]);
 }

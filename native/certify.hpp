@@ -45,7 +45,7 @@ class Certifier {
       const double primal_of_own = primal_of(own.data(), wide.data());
       if (primal_of_own < *primal) {
         primal = primal_of_own;
-        std::copy(own.begin(), own.end(), engine_.weights().data());
+        std::copy(own.begin(), own.end(), engine_.weights_to_change().data());
       } else {
         engine_.set_own_weights(false);
         engine_.blocks().slacks() = slacks;
@@ -75,7 +75,7 @@ class Certifier {
     Weights<double> exact(exact_.n_weights(), widened_link());
     std::copy(sums, sums + exact.size(), exact.sums());
     exact.relink();
-    problem_.copy_weights(exact, engine_.weights(), threads_);
+    problem_.copy_weights(exact, engine_.weights_to_change(), threads_);
     engine_.set_own_weights(false);
     engine_.recount();
     AlignedArray<double> w(exact_.n_weights());
@@ -139,8 +139,8 @@ class Certifier {
     Weights<double> w = rebuilt();
     if (w.mapped() && w.conjugate() < -1e-9 * (1.0 + engine_.C() * engine_.blocks().expected_loss())) throw IndefiniteKernel();
     if (w.mapped()) primal = objective(w.penalty(), w.data());
-    problem_.copy_weights(w, engine_.weights(), threads_);
-    if (engine_.weights().lagging()) engine_.weights().follow();
+    problem_.copy_weights(w, engine_.weights_to_change(), threads_);
+    if (engine_.weights().lagging()) engine_.weights_to_change().follow();
     engine_.recount();
     return w;
   }

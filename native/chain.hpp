@@ -55,9 +55,7 @@ class Chain final : public ChainPlanes<T> {
   Found recombine(typename Base::Workspace& base, std::size_t i, const T* w,
                   CodeView index) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    const WeightView<T> view = ws.view(w);
-    const T* A = edges(view).A;
-    load_cells(ws, i, view, index);
+    load_cells(ws, i, w, index);
     std::vector<Cell>& cell = ws.cell;
     double truth = 0.0, any = 0.0;                  // best with the truth at this token; best of all
     std::int32_t truth_last = -1, any_last = -1;    // and the last cell of each
@@ -68,7 +66,7 @@ class Chain final : public ChainPlanes<T> {
         double best = adjacent ? truth : any;
         std::int32_t from = adjacent ? truth_last : any_last;
         for (std::size_t p = previous; adjacent && p < begin; ++p) {
-          const double x = cell[p].best + pair(i, A, cell[p], cell[end]);
+          const double x = cell[p].best + pair(i, w, cell[p], cell[end]);
           if (x > best) best = x, from = static_cast<std::int32_t>(p);
         }
         cell[end].best = best + cell[end].gain;
@@ -95,17 +93,15 @@ class Chain final : public ChainPlanes<T> {
                std::span<const CodeView> planes, std::span<const double> /*losses*/, Fresh fresh,
                double* F) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    const WeightView<T> view = ws.view(w);
-    const T* A = edges(view).A;
-    if (fresh == Fresh::kNo) load_cells(ws, i, view, index);
-    if (fresh == Fresh::kOracle) read_table(ws, i, view, index);
+    if (fresh == Fresh::kNo) load_cells(ws, i, w, index);
+    if (fresh == Fresh::kOracle) read_table(ws, i, w, index);
     for (std::size_t k = 0; k < planes.size(); ++k) {
       double sum = 0.0;
       const Cell* before = nullptr;
       for_cells(ws, planes[k], [&](std::size_t at) {
         const Cell& cell = ws.cell[at];
         sum += cell.gain;
-        if (before != nullptr && before->token + 1 == cell.token) sum += pair(i, A, *before, cell);
+        if (before != nullptr && before->token + 1 == cell.token) sum += pair(i, w, *before, cell);
         before = &cell;
       });
       F[k] = sum;
@@ -176,18 +172,13 @@ class Chain final : public ChainPlanes<T> {
     }
   }
 
-  void prefetch_part(std::size_t, CodeView index, const WeightView<T>& w) const override {
+  void prefetch_part(std::size_t, CodeView index, const T* w) const override {
     CellReader reader(index, data_.value_words());
     for (CellToken t; reader.next(t);) {
       for (const std::uint32_t f : t.features) {
-        const T* row = w.row(std::size_t(f) * Lp_);
-        if (w.written_by_others(std::size_t(f) * Lp_)) {
-          mm::prefetch_to_write(row + t.truth);
-          mm::prefetch_to_write(row + t.labels[0]);
-        } else {
-          mm::prefetch(row + t.truth);
-          mm::prefetch(row + t.labels[0]);
-        }
+        const T* row = w + std::size_t(f) * Lp_;
+        mm::prefetch(row + t.truth);
+        mm::prefetch(row + t.labels[0]);
       }
     }
   }
@@ -205,27 +196,26 @@ class Chain final : public ChainPlanes<T> {
   using Frame::for_edge;
   using Frame::for_edges;
 
-  // What two neighbouring cells are worth beyond the sum of their gains. A: the rows of transitions, behind which those
-  // of pair features stand.
-  double pair(std::size_t i, const T* A, const Cell& a, const Cell& b) const {
+  // What two neighbouring cells are worth beyond the sum of their gains.
+  double pair(std::size_t i, const T* w, const Cell& a, const Cell& b) const {
     const auto worth = [&](const T* rows) {
       const T* la = rows + a.label * Lp_;
       const T* ya = rows + a.truth * Lp_;
       return (double(la[b.label]) - double(la[b.truth])) - (double(ya[b.label]) - double(ya[b.truth]));
     };
-    double sum = worth(A);
+    double sum = worth(w + transitions_);
     if (has_pairs()) [[unlikely]] {
       for_pairs(std::size_t(data_.offsets[i]) + b.token, [&](std::size_t g) {
-        sum += worth(A + (data_.row_pair() - data_.row_transition() + g * L_) * Lp_);
+        sum += worth(w + (data_.row_pair() + g * L_) * Lp_);
       });
     }
     return sum;
   }
 
   // Pair features of label l between its true neighbours.
-  double between(std::size_t i, const T* A, const CellToken& t, std::size_t l) const {
+  double between(std::size_t i, const T* w, const CellToken& t, std::size_t l) const {
     const std::size_t token = std::size_t(data_.offsets[i]) + t.token;
-    const T* rows = A + (data_.row_pair() - data_.row_transition()) * Lp_;
+    const T* rows = w + data_.row_pair() * Lp_;
     double sum = 0.0;
     if (t.before != kNone) {
       for_pairs(token, [&](std::size_t g) { sum += double(rows[(g * L_ + t.before) * Lp_ + l]); });
@@ -263,7 +253,7 @@ class Chain final : public ChainPlanes<T> {
 
   // Gains of the cells: emission and loss from score(token, labels), edges to the true neighbours.
   template <class Score>
-  void gains(Scratch& ws, std::size_t i, const WeightView<T>& w, CodeView index, Score&& score) const {
+  void gains(Scratch& ws, std::size_t i, const T* w, CodeView index, Score&& score) const {
     const Edges<T> edge = edges(w);
     ws.cell.resize(CellReader::n_cells(index));
     CellReader reader(index, data_.value_words());
@@ -274,10 +264,10 @@ class Chain final : public ChainPlanes<T> {
       const T* out = t.after == kNone ? edge.end : edge.A + t.after;
       const std::size_t stride = t.after == kNone ? 1 : Lp_;
       double truth = double(into[t.truth]) + double(out[t.truth * stride]);
-      if (has_pairs()) [[unlikely]] truth += between(i, edge.A, t, t.truth);
+      if (has_pairs()) [[unlikely]] truth += between(i, w, t, t.truth);
       for (const Code l : t.labels) {
         cell->gain += double(into[l]) + double(out[l * stride]) - truth;
-        if (has_pairs()) [[unlikely]] cell->gain += between(i, edge.A, t, l);
+        if (has_pairs()) [[unlikely]] cell->gain += between(i, w, t, l);
         cell->token = t.token;
         cell->label = l;
         cell->truth = t.truth;
@@ -287,7 +277,7 @@ class Chain final : public ChainPlanes<T> {
   }
 
   // From the augmented scores that the oracle left in ws.S.
-  void read_table(Scratch& ws, std::size_t i, const WeightView<T>& w, CodeView index) const {
+  void read_table(Scratch& ws, std::size_t i, const T* w, CodeView index) const {
     gains(ws, i, w, index, [&](const CellToken& t, Cell* cell) {
       const T* row = ws.S.data() + std::size_t(t.token) * Lp_;
       for (const Code l : t.labels) (cell++)->gain = double(row[l]) - double(row[t.truth]);
@@ -296,7 +286,7 @@ class Chain final : public ChainPlanes<T> {
 
   // From the weights. Reads only the labels asked for: with the frequent labels first, they
   // mostly share one cache line of each weight row.
-  void load_cells(Scratch& ws, std::size_t i, const WeightView<T>& w, CodeView index) const {
+  void load_cells(Scratch& ws, std::size_t i, const T* w, CodeView index) const {
     const std::size_t first = std::size_t(data_.offsets[i]);
     gains(ws, i, w, index, [&](const CellToken& t, Cell* cell) {
       std::uint32_t label[Emissions<T>::kTogether];

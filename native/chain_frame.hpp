@@ -125,25 +125,13 @@ class ChainFrame : public Structure<T> {
 
   const Emissions<T>& emissions() const { return emissions_; }
 
-  Edges<T> edges(const WeightView<T>& w) const { return edges_of(w.tail_row(data_.row_transition() * Lp_)); }
+  Edges<T> edges(const T* w) const { return edges_of(w + data_.row_transition() * Lp_); }
   // From the rows of transitions, start and end, which stand together.
   Edges<T> edges_of(const T* rows) const { return {rows, rows + L_ * Lp_, rows + (L_ + 1) * Lp_}; }
 
   bool has_pairs() const { return pairs_; }
 
-  // Copies of all weights, where there is room for them and few threads send each other their steps: then no cache line of
-  // weights goes from one core to another. Else of those that most examples share. Features are numbered as they are first
-  // seen, so that the frequent ones are among the first: with 4,000 rows about two thirds of the entries of tokens
-  // (chunking, parts of speech, names). Copies of these should stay in a core's own cache.
-  bool contended(Contended& which, std::size_t threads) const override {
-    const std::size_t tail = data_.row_dense() * Lp_;
-    if (n_weights() >> 31 != 0) return false;  // the logs of steps have 31 bits for a weight
-    const bool all = threads <= kFewThreads && (threads - 1) * n_weights() * sizeof(T) <= kMostBytes;
-    const std::size_t rows = std::clamp(kContendedBytes / (Lp_ * sizeof(T)), kFewestContended, kMostContended);
-    which = {all ? tail : std::min(data_.n_sparse, rows) * Lp_, tail};
-    // Transitions, dense features and pairs are read by all; where they are very many, copies of them would not pay.
-    return all || (n_weights() - tail) * sizeof(T) <= kMostTailBytes;
-  }
+  bool shares_steps() const override { return data_.n_dense <= kFewDense && JointSteps<T>::fits(n_weights(), Lp_); }
 
   // visit(pair feature) for those of a token.
   template <class Visit>
@@ -163,8 +151,7 @@ class ChainFrame : public Structure<T> {
   }
 
  protected:
-  static constexpr std::size_t kFewThreads = 4, kMostBytes = 512 << 20;
-  static constexpr std::size_t kContendedBytes = 256 << 10, kFewestContended = 2000, kMostContended = 4000, kMostTailBytes = 4 << 20;
+  static constexpr std::size_t kFewDense = 64;  // others are told of dense features one by one
 
   std::uint32_t label_of(Code c) const { return c & ((Code{1} << label_bits_) - 1); }
 

@@ -56,7 +56,7 @@ class ChainGrades : public ChainViterbi<T> {
     const std::size_t n = data_.length(i);
     std::copy_n(ws.plain.data(), n * Lp_, ws.S.data());
     augment(ws, i, lambda);
-    const Edges<T> edge = edges(ws.view(w));
+    const Edges<T> edge = edges(w);
     const std::int32_t* truth = data_.labels + data_.offsets[i];
     this->decode(ws, i, edge, truth);
     const Found found = this->code_of_path(ws, i, edge, truth, ws.plain.data());
@@ -86,7 +86,7 @@ class ChainGrades : public ChainViterbi<T> {
     ws.code.clear();
     const std::size_t n = data_.length(i), first = std::size_t(data_.offsets[i]);
     if (L_ == 1) return false;
-    const Edges<T> edge = edges(ws.view(w));
+    const Edges<T> edge = edges(w);
     const std::int32_t* truth = data_.labels + first;
     const bool hamming = data_.cost == nullptr && !data_.weighs_tokens();
     double top = -std::numeric_limits<double>::infinity();
@@ -131,7 +131,7 @@ class ChainGrades : public ChainViterbi<T> {
     Scratch& ws = static_cast<Scratch&>(base);
     load_plain(ws, i, w);
     const std::size_t n = data_.length(i), first = std::size_t(data_.offsets[i]);
-    const Edges<T> edge = edges(ws.view(w));
+    const Edges<T> edge = edges(w);
     const std::int32_t* truth = data_.labels + first;
     double own = double(edge.start[truth[0]]) + double(edge.end[truth[n - 1]]);
     for (std::size_t t = 0; t < n; ++t) {
@@ -160,7 +160,7 @@ class ChainGrades : public ChainViterbi<T> {
     const std::size_t n = data_.length(i), most = any ? std::min<std::size_t>(n, 1) : n;
     if (double(n) * (double(most) + 1.0) * double(Lp_) * sizeof(T) > kMostGrades) return false;
     load_plain(ws, i, w);
-    const Edges<T> edge = edges(ws.view(w));
+    const Edges<T> edge = edges(w);
     ws.table.fill(ws.plain.data(), n, L_, Lp_, data_.labels + data_.offsets[i], [&](std::size_t t) { return this->into(ws, edge, t); },
                   edge.start, edge.end, most);
     ws.more_work = kTableWork * viterbi_work(i) * double(most);
@@ -176,7 +176,7 @@ class ChainGrades : public ChainViterbi<T> {
 
   double take_grade(typename Base::Workspace& base, std::size_t i, const T* w, std::size_t k) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    const Edges<T> edge = edges(ws.view(w));
+    const Edges<T> edge = edges(w);
     const std::int32_t* truth = data_.labels + data_.offsets[i];
     ws.table.trace(ws.errors[k], truth, [&](std::size_t t) { return this->into(ws, edge, t); }, ws.y.data());
     return -this->code_of_path(ws, i, edge, truth, ws.plain.data()).F;
@@ -196,9 +196,8 @@ class ChainGrades : public ChainViterbi<T> {
     if (ws.same) return;
     ws.reserve(data_.length(i), Lp_);
     if (ws.plain.size() < ws.S.size()) ws.plain.reset(ws.S.size());
-    const WeightView<T> view = ws.view(w);
-    emissions_.load(std::size_t(data_.offsets[i]), data_.length(i), view, ws.plain.data());
-    this->load_steps(ws, i, edges(view), view.tail_row(data_.row_pair() * Lp_));
+    emissions_.load(std::size_t(data_.offsets[i]), data_.length(i), w, ws.plain.data());
+    this->load_steps(ws, i, edges(w), w + data_.row_pair() * Lp_);
   }
 
   double viterbi_work(std::size_t i) const {

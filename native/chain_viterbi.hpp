@@ -19,11 +19,10 @@ class ChainViterbi : public ChainFrame<T> {
 
   Found oracle(typename Base::Workspace& base, std::size_t i, const T* w) const override {
     Scratch& ws = static_cast<Scratch&>(base);
-    const WeightView<T> view = ws.view(w);
-    load_all(ws, i, view);
-    if (data_.length(i) == 1) return oracle_of_one(ws, i, edges(view));
-    load_steps(ws, i, edges(view), view.tail_row(data_.row_pair() * Lp_));
-    return oracle_loaded(ws, i, edges(view));
+    load_all(ws, i, w);
+    if (data_.length(i) == 1) return oracle_of_one(ws, i, edges(w));
+    load_steps(ws, i, edges(w), w + data_.row_pair() * Lp_);
+    return oracle_loaded(ws, i, edges(w));
   }
 
   // One token has no transitions: this is a choice among classes, without bounds or Viterbi.
@@ -88,7 +87,7 @@ class ChainViterbi : public ChainFrame<T> {
     return emissions_.load_work(n, entries) + vectors * n * double(std::min<std::size_t>(L_, 24)) + 40.0 * n;
   }
   // Scores of every label at every token of example i, without loss: fills ws.S.
-  void load_all(Scratch& ws, std::size_t i, const WeightView<T>& w) const {
+  void load_all(Scratch& ws, std::size_t i, const T* w) const {
     ws.reserve(data_.length(i), Lp_);
     emissions_.load(std::size_t(data_.offsets[i]), data_.length(i), w, ws.S.data());
   }

@@ -170,7 +170,7 @@ class Chunked final : public Structure<T> {
     ws.own[chunks_.of(i)].version = ++ws.version;  // the chunk itself knows
   }
 
-  void prefetch_part(std::size_t i, CodeView index, const WeightView<T>& w) const override { at(i).prefetch_part(local(i), index, w); }
+  void prefetch_part(std::size_t i, CodeView index, const T* w) const override { at(i).prefetch_part(local(i), index, w); }
   void prefetch_ends(std::size_t i) const override { at(i).prefetch_ends(local(i)); }
   void prefetch_example(std::size_t i) const override { at(i).prefetch_example(local(i)); }
   void prefetch_oracle(std::size_t i, const T* w) const override { at(i).prefetch_oracle(local(i), w); }

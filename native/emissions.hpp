@@ -40,7 +40,7 @@ class Emissions {
   Emissions(const TokenData& data, std::size_t Lp) : data_(data), Lp_(Lp) {}
 
   // S[t][l] of n tokens, the first of which is `token`; W begins at w.
-  void load(std::size_t token, std::size_t n, const WeightView<T>& w, T* S) const {
+  void load(std::size_t token, std::size_t n, const T* w, T* S) const {
     const auto& vector = vector_code<T>();
     if (!data_.indptr.empty()) {
       const auto sum = [&](const auto emissions, const auto* values) {
@@ -50,7 +50,7 @@ class Emissions {
     } else {
       std::fill(S, S + n * Lp_, T(0));
     }
-    add_dense(token, n, w.tail_row(data_.row_dense() * Lp_), S);
+    add_dense(token, n, w + data_.row_dense() * Lp_, S);
   }
 
   // S += scores of the dense features of n tokens, whose weights are the given rows.
@@ -67,7 +67,7 @@ class Emissions {
   // score[k] = x.W[:, label[k]] of up to kTogether labels at a token, whose sparse features are in `row`
   // (a TokenRow, or a copy of one in an index).
   template <class Row>
-  void score(std::size_t token, const Row& row, const WeightView<T>& w, const std::uint32_t* label, std::size_t n, T* score) const {
+  void score(std::size_t token, const Row& row, const T* w, const std::uint32_t* label, std::size_t n, T* score) const {
     switch (n) {
       case 1: return score_some<1>(token, row, w, label, score);
       case 2: return score_some<2>(token, row, w, label, score);
@@ -95,7 +95,7 @@ class Emissions {
 
  private:
   template <int N, class Row>
-  MM_READS_SHARED void score_some(std::size_t token, const Row& sparse, const WeightView<T>& w, const std::uint32_t* label, T* score) const {
+  void score_some(std::size_t token, const Row& sparse, const T* w, const std::uint32_t* label, T* score) const {
     T sum[N] = {}, other[N] = {};  // two chains of additions, to hide their latency
     std::uint32_t l[N];
     for (int k = 0; k < N; ++k) l[k] = label[k];
@@ -104,25 +104,25 @@ class Emissions {
     if (sparse.ones()) {
       std::size_t e = 0;
       for (; e + 1 < n; e += 2) {
-        const T* row0 = w.row(std::size_t(f[e]) * Lp_);
-        const T* row1 = w.row(std::size_t(f[e + 1]) * Lp_);
+        const T* row0 = w + std::size_t(f[e]) * Lp_;
+        const T* row1 = w + std::size_t(f[e + 1]) * Lp_;
         for (int k = 0; k < N; ++k) sum[k] += row0[l[k]], other[k] += row1[l[k]];
       }
       if (e < n) {
-        const T* row = w.row(std::size_t(f[e]) * Lp_);
+        const T* row = w + std::size_t(f[e]) * Lp_;
         for (int k = 0; k < N; ++k) sum[k] += row[l[k]];
       }
     } else {
-      sparse.with_values([&](auto value) __attribute__((no_sanitize("thread"))) {
+      sparse.with_values([&](auto value) {
         for (std::size_t e = 0; e < n; ++e) {
-          const T* row = w.row(std::size_t(f[e]) * Lp_);
+          const T* row = w + std::size_t(f[e]) * Lp_;
           const T x = static_cast<T>(value(e));
           for (int k = 0; k < N; ++k) sum[k] += x * row[l[k]];
         }
       });
     }
     data_.for_dense(token, [&](std::size_t j, auto value) {
-      const T* row = w.tail_row((data_.row_dense() + j) * Lp_);
+      const T* row = w + (data_.row_dense() + j) * Lp_;
       const T x = static_cast<T>(value);
       for (int k = 0; k < N; ++k) sum[k] += x * row[l[k]];
     });
@@ -135,22 +135,14 @@ class Emissions {
     T a[N];
     for (int k = 0; k < N; ++k) l[k] = label[k], a[k] = amount[k];
     const std::size_t n = sparse.features.size();
+    if (sparse.ones()) weights.template add_rows<N>(sparse.features, Lp_, l, a);
+    if (sparse.ones() && data_.n_dense == 0) return;
     weights.adding([&](auto&& add) {
       constexpr bool linked = std::remove_cvref_t<decltype(add)>::linked;
-      constexpr bool seated = std::remove_cvref_t<decltype(add)>::seated;
-      for (std::size_t e = 0; linked && e < n; ++e) {
-        for (int k = 0; k < N; ++k) add.fetch(std::size_t(sparse.features[e]) * Lp_ + l[k]);
-      }
-      if (sparse.ones()) {
-        if constexpr (seated) {
-          add.seat->template add_rows<N>(sparse.features, Lp_, l, a);
-        } else {
-          for (std::size_t e = 0; e < n; ++e) {
-            const std::size_t row = std::size_t(sparse.features[e]) * Lp_;
-            for (int k = 0; k < N; ++k) add(row + l[k], a[k]);
-          }
+      if (!sparse.ones()) {
+        for (std::size_t e = 0; linked && e < n; ++e) {
+          for (int k = 0; k < N; ++k) add.fetch(std::size_t(sparse.features[e]) * Lp_ + l[k]);
         }
-      } else {
         sparse.with_values([&](auto value) {
           for (std::size_t e = 0; e < n; ++e) {
             const std::size_t row = std::size_t(sparse.features[e]) * Lp_;

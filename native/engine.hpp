@@ -57,11 +57,12 @@ class Engine {
   // The share of the examples that this engine works on, and the weights that shares have in common.
   Blocks<T>& blocks() { return blocks_; }
   const Blocks<T>& blocks() const { return blocks_; }
-  Weights<T>& weights() {
-    joint_.forget();  // they may be changed
+  const Weights<T>& weights() const { return weights_; }
+  // Who changes them leaves no copy as it was.
+  Weights<T>& weights_to_change() {
+    joint_.forget();
     return weights_;
   }
-  const Weights<T>& weights() const { return weights_; }
   VisitAverage<T>& average() { return average_; }
   const VisitAverage<T>& average() const { return average_; }
   double C() const { return blocks_.C(); }
@@ -91,9 +92,8 @@ class Engine {
     if (options.epsilon < 0.0) leave_own();
     structure_.weights_changed(*loop.first.ws);
     if (options.replay > 0) require_all("a replay");
-    Contended which;
-    if (threads > 1 && steps_jointly(order, options, threads, which)) {
-      joint_.run(blocks, order, options, which, threads, true, result);
+    if (const std::size_t members = joint_members(order, options, threads); members > 1) {
+      joint_.run(blocks, order, options, members, true, result);
       return result;
     }
     joint_.forget();
@@ -157,9 +157,8 @@ class Engine {
     const Counted counted(dual_, result);
     leave_own();
     structure_.weights_changed(*loop.first.ws);
-    Contended which;
-    if (threads > 1 && steps_jointly(order, options, threads, which)) {
-      joint_.run(blocks, order, options, which, threads, false, result);
+    if (const std::size_t members = joint_members(order, options, threads); members > 1) {
+      joint_.run(blocks, order, options, members, false, result);
       return result;
     }
     joint_.forget();
@@ -460,14 +459,16 @@ class Engine {
     return OracleAhead<T>::pays(structure_);
   }
 
-  // May several threads make the steps (joint_steps.hpp)? There must be enough of them.
-  bool steps_jointly(std::span<const std::uint32_t> order, const PassOptions& options, int threads, Contended& which) const {
-    if (!options.joint || blocks_.n_examples() < kMany || windows_ || own_.kept) return false;
-    if (!weights_.linear() || weights_.mapped() || blocks_.slack() != Slack::kLinear) return false;
-    if (options.rounds > 1 || options.epsilon >= 0.0 || options.replay > 0 || options.tolerance != kInfinity) return false;
-    if (options.average || options.frank_wolfe || options.coordinate) return false;
-    return structure_.thread_safe() && structure_.contended(which, n_shares(threads, blocks_.n_examples())) && distinct(order);
+  // How many threads make the steps at the same time (joint_steps.hpp). There must be enough steps, and room for copies.
+  std::size_t joint_members(std::span<const std::uint32_t> order, const PassOptions& options, int threads) const {
+    if (threads < 2 || !options.joint || blocks_.n_examples() < kMany || windows_ || own_.kept) return 1;
+    if (weights_.mapped() || weights_.lagging() || blocks_.slack() != Slack::kLinear) return 1;
+    if (options.rounds > 1 || options.epsilon >= 0.0 || options.replay > 0 || options.tolerance != kInfinity) return 1;
+    if (options.average || options.frank_wolfe || options.coordinate) return 1;
+    if (!structure_.thread_safe() || !structure_.shares_steps() || !distinct(order)) return 1;
+    return std::min(n_shares(threads, blocks_.n_examples()), 1 + kMostCopies / weights_.bytes());
   }
+  static constexpr std::size_t kMostCopies = std::size_t{1} << 30;
   static constexpr std::size_t kMany = 1000;
   // Does no example come twice? Two threads must not step on one block.
   bool distinct(std::span<const std::uint32_t> order) const {

@@ -87,7 +87,7 @@ class Forwarding : public Structure<T> {
                   const double* coef, Weights<T>& weights) const override {
     base().accumulate(inner(ws), i, index, planes, coef, weights);
   }
-  void prefetch_part(std::size_t i, CodeView index, const WeightView<T>& w) const override { base().prefetch_part(i, index, w); }
+  void prefetch_part(std::size_t i, CodeView index, const T* w) const override { base().prefetch_part(i, index, w); }
   void prefetch_ends(std::size_t i) const override { base().prefetch_ends(i); }
   void prefetch_example(std::size_t i) const override { base().prefetch_example(i); }
   void prefetch_oracle(std::size_t i, const T* w) const override { base().prefetch_oracle(i, w); }

@@ -20,33 +20,44 @@ class JointPass {
   JointPass(const Structure<T>& structure, ExampleLoop<T, Lane<T>>& loop, Weights<T>& weights) : structure_(structure), loop_(loop), weights_(weights) {}
 
   // `exact`: with the oracle; else from what is kept. The result is complete when a failure of a visit is thrown, too.
-  void run(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, const Contended& which, int threads, bool exact,
+  void run(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, std::size_t members, bool exact,
            PassResult& total) {
-    Crew crew(n_shares(threads, blocks.n_examples()));
+    Crew crew(members);
     const std::size_t K = crew.members();
-    if (!joint_ || !joint_->fits(weights_.data(), which, K)) joint_.emplace(weights_.data(), weights_.size(), which, K);
+    if (!joint_ || joint_->threads() != K) {
+      joint_.emplace(K);
+      copies_.clear();
+      copies_.resize(K - 1);
+      copied_ = false;
+    }
     loop_.enlist(K);
-    const bool copied = joint_->start();
+    joint_->start();
+    const bool copied = copied_ && ++passes_ % kTogetherAgain != 0;
     // Now, so that nobody waits for a thread that has no memory for it, and no copy is made while others make steps.
     crew.run([&](std::size_t k) {
       loop_.lane(k);
-      if (!copied) joint_->seat(k).copy();
+      if (k == 0) return;
+      if (!copies_[k - 1]) copies_[k - 1] = std::make_unique<Weights<T>>();
+      if (!copied) copies_[k - 1]->become(weights_);
     });
+    copied_ = true;
     std::vector<Share> shares(K);
     std::atomic<bool> halt{false};
     const auto ask = [&] {
       if (loop_.asked_to_stop()) halt.store(true, std::memory_order_relaxed);
     };
+    double moved = 0.0;  // Ω*
     crew.run([&](std::size_t k) {
+      Weights<T>& weights = k == 0 ? weights_ : *copies_[k - 1];
       Seat& seat = joint_->seat(k);
       Lane<T>& lane = loop_.lane(k);
       // However the visits end, the others must be followed: they wait for nobody who does not read.
       try {
         seat.begin();
-        lane.ws->own = seat.rows();
+        weights.sit(seat, k == 0);
         lane.apart = true;
         lane.loss = lane.price = 0.0;
-        visit(blocks, order, options, k, shares, exact, [&, asked = 0u]() mutable {
+        visit(blocks, order, options, k, weights, shares, exact, [&, asked = 0u]() mutable {
           if (k == 0 && (++asked & 15) == 0) ask();  // the clock costs less than a visit, but not nothing
           return halt.load(std::memory_order_relaxed);
         });
@@ -56,31 +67,29 @@ class JointPass {
       }
       shares[k].ready.store(true, std::memory_order_release);
       seat.leave();
-      seat.follow([&] {
+      seat.follow(weights, [&] {
         if (k == 0) ask();
       });
-      lane.ws->own = {};
+      const double change = weights.stand_up();
+      if (k == 0) moved = change;
       lane.apart = false;
     });
     structure_.weights_changed(*loop_.first.ws);
     // The dual by what the threads counted; what each step promised did not know of the others' steps.
-    double loss = 0.0, price = 0.0, moved = 0.0;
+    double loss = 0.0, price = 0.0;
     for (std::size_t k = 0; k < K; ++k) {
       total.add(shares[k].result);
       loss += loop_.lane(k).loss, price += loop_.lane(k).price;
-      moved += joint_->seat(k).moved();
     }
     blocks.add_to_sums(loss, price);
-    total.gain = blocks.C() * (loss - price) - 0.5 * moved;
+    total.gain = blocks.C() * (loss - price) - moved;
     for (const Share& share : shares) {
       if (share.failure) std::rethrow_exception(share.failure);
     }
   }
 
   // The weights were changed by others than such passes.
-  void forget() {
-    if (joint_) joint_->forget();
-  }
+  void forget() { copied_ = false; }
 
  private:
   using Seat = typename JointSteps<T>::Seat;
@@ -91,22 +100,19 @@ class JointPass {
     std::vector<std::uint32_t> order;                  // of an exact pass
     const typename Visits<T>::Queue* queue = nullptr;  // of a cached pass
     std::unique_ptr<Visits<T>> visits;                 // which has it
-    std::unique_ptr<Weights<T>> weights;
     alignas(128) PassResult result;
     std::exception_ptr failure;
   };
 
   // The visits of thread k: those of its own share, then what is left of the others'. stop() is asked before each.
   template <class Stop>
-  void visit(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, std::size_t k,
-                   std::vector<Share>& shares, bool exact, Stop&& stop) {
+  void visit(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, std::size_t k, Weights<T>& weights,
+             std::vector<Share>& shares, bool exact, Stop&& stop) {
     const std::size_t K = shares.size(), n = blocks.n_examples();
     Share& own = shares[k];
     Lane<T>& lane = loop_.lane(k);
-    Seat& seat = joint_->seat(k);
     structure_.weights_changed(*lane.ws);
-    own.weights = std::make_unique<Weights<T>>(weights_, seat);
-    own.visits = std::make_unique<Visits<T>>(structure_, *own.weights, lane, average_, no_own_);
+    own.visits = std::make_unique<Visits<T>>(structure_, weights, lane, average_, no_own_);
     const std::size_t first = n * k / K, last = n * (k + 1) / K;
     if (exact) {
       for (const std::uint32_t i : order) {
@@ -125,7 +131,7 @@ class JointPass {
       const std::size_t whose = (k + at) % K;
       Share& share = shares[whose];
       while (!share.ready.load(std::memory_order_acquire)) {
-        if (!seat.read()) std::this_thread::yield();
+        if (!joint_->seat(k).read(weights)) std::this_thread::yield();
       }
       const StackTurns turns(share.stack, at == 0, kTogether, kTogether);
       if (exact) {
@@ -143,6 +149,11 @@ class JointPass {
   ExampleLoop<T, Lane<T>>& loop_;
   Weights<T>& weights_;
   std::optional<JointSteps<T>> joint_;
+  std::vector<std::unique_ptr<Weights<T>>> copies_;  // of all threads but the first
+  bool copied_ = false;                              // whether they are what the weights are
+  std::uint32_t passes_ = 0;
+  // Copies are sums of the same steps in different orders. After so many passes they are made anew.
+  static constexpr std::uint32_t kTogetherAgain = 64;
   VisitAverage<T> average_;  // not used in such passes
   OwnWeights no_own_;
 };

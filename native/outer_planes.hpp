@@ -157,18 +157,18 @@ class OuterPlanes : public Structure<T> {
       if (!plane.empty()) index.push_back(plane[0]);
     }
   }
-  void prefetch_part(std::size_t i, CodeView index, const WeightView<T>& w) const override {
+  void prefetch_part(std::size_t i, CodeView index, const T* w) const override {
     const TokenRow row(data_, i);
     // Rows of up to two cache lines are fetched whole; of longer ones the columns that are needed.
     if (Kp_ * sizeof(T) <= 128) {
-      for (const std::uint32_t f : row.features) prefetch_range(w.row(std::size_t(f) * Kp_), Kp_ * sizeof(T));
+      for (const std::uint32_t f : row.features) prefetch_range(w + std::size_t(f) * Kp_, Kp_ * sizeof(T));
       return;
     }
     const std::size_t own = lambda(std::size_t(data_.labels[i])).back().column;
-    for (const std::uint32_t f : row.features) mm::prefetch(w.row(std::size_t(f) * Kp_) + own);
+    for (const std::uint32_t f : row.features) mm::prefetch(w + std::size_t(f) * Kp_ + own);
     for (const Code c : index) {
       const std::size_t column = lambda(c).back().column;
-      for (const std::uint32_t f : row.features) mm::prefetch(w.row(std::size_t(f) * Kp_) + column);
+      for (const std::uint32_t f : row.features) mm::prefetch(w + std::size_t(f) * Kp_ + column);
     }
   }
   // Examples are short and visited in any order, so that what they read is seldom in the cache.

@@ -122,7 +122,7 @@ class Several final : public Structure<T> {
     }
   }
   double update_work(CodeView index) const override { return members_.back()->update_work(index); }
-  void prefetch_part(std::size_t i, CodeView index, const WeightView<T>& w) const override {
+  void prefetch_part(std::size_t i, CodeView index, const T* w) const override {
     const Member m = of(i);
     m.structure.prefetch_part(m.i, index, w);
   }

@@ -8,7 +8,6 @@
 #include <span>
 
 #include "common.hpp"
-#include "own_rows.hpp"
 #include "pareto_search.hpp"
 #include "weights.hpp"
 
@@ -42,8 +41,6 @@ class Structure {
   struct alignas(128) Workspace {
     virtual ~Workspace() = default;
     std::vector<Code> code;  // the output that the last oracle() or recombine() found
-    OwnRows<T> own;          // rows of weights that this thread reads from a copy of its own
-    WeightView<T> view(const T* w) const { return {w, own}; }
     double loss_scale = 1.0;  // the oracle takes so many times the loss
     bool same = false;  // corner(), one_error(), grades() and undecided() have the i and w of the call before
     double more_work = 0.0;  // cycles that the last oracle() took beyond oracle_work(), or undecided() in all
@@ -72,9 +69,9 @@ class Structure {
   virtual void expect(std::vector<std::uint32_t> /*order*/, std::size_t /*batch*/) const {}
   virtual void expect_no_more() const noexcept {}
 
-  // Which weights so many threads that make steps at the same time have copies of; false: it cannot read those from copies
-  // (Workspace::own), and one thread makes all steps.
-  virtual bool contended(Contended&, std::size_t /*threads*/) const { return false; }
+  // May several threads make the steps at the same time (joint_steps.hpp)? That pays where a step moves few weights and
+  // finding it takes longer than making it.
+  virtual bool shares_steps() const { return false; }
 
   // Memory that the structure keeps for the engine's sake.
   virtual std::size_t cache_bytes() const { return 0; }
@@ -217,7 +214,7 @@ class Structure {
   virtual void map_weights(Weights<T>&) const {}
 
   // Start fetching the weights that a visit with this index will read.
-  virtual void prefetch_part(std::size_t /*i*/, CodeView /*index*/, const WeightView<T>&) const {}
+  virtual void prefetch_part(std::size_t /*i*/, CodeView /*index*/, const T*) const {}
   // ... or where the data of example i begin and end, then what they hold, which a visit will read soon, ...
   virtual void prefetch_ends(std::size_t /*i*/) const {}
   virtual void prefetch_example(std::size_t /*i*/) const {}

@@ -12,8 +12,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "own_rows.hpp"
-
 namespace mm {
 
 // Labels of one row, rounded up to whole vectors of 32 bytes.
@@ -54,10 +52,10 @@ struct VectorCode {
   // S[t] = sum over entries e in [indptr[t], indptr[t+1]) of values[e] * W[indices[e]].
   // values == nullptr means that all of them are one. `limit` is the number of entries that may
   // be looked at ahead of time for prefetching (the length of `indices`).
-  void (*emissions)(WeightView<T> W, std::size_t Lp, const std::int64_t* indptr,
+  void (*emissions)(const T* W, std::size_t Lp, const std::int64_t* indptr,
                     const std::uint32_t* indices, const float* values, std::size_t n_tokens,
                     std::int64_t limit, T* S);
-  void (*emissions_f64)(WeightView<T> W, std::size_t Lp, const std::int64_t* indptr,
+  void (*emissions_f64)(const T* W, std::size_t Lp, const std::int64_t* indptr,
                         const std::uint32_t* indices, const double* values, std::size_t n_tokens,
                         std::int64_t limit, T* S);
 

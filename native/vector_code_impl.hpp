@@ -97,26 +97,19 @@ inline void for_slices(std::size_t n_vec, F&& f) {
 }
 
 template <class T, class X, int NV, bool kOnes>
-MM_READS_SHARED void emissions_slice(const WeightView<T>& view, std::size_t shift, std::size_t Lp, const std::int64_t* indptr,
+void emissions_slice(const T* W, std::size_t Lp, const std::int64_t* indptr,
                      const std::uint32_t* indices, const X* values, std::size_t n_tokens,
                      std::int64_t limit, T* S) {
-  const T* const shared = view.w + shift;
-  const T* const own = view.head + shift;
-  const std::size_t own_end = view.head_end;
-  const auto at = [=](std::uint32_t f) {
-    const std::size_t j = f * Lp;
-    return (j < own_end ? own : shared) + j;
-  };
   for (std::size_t t = 0; t < n_tokens; ++t) {
     Vec<T> acc[NV];
     for (int v = 0; v < NV; ++v) acc[v] = Vec<T>{};
     for (std::int64_t e = indptr[t]; e < indptr[t + 1]; ++e) {
       if (e + kAhead < limit) {
-        const char* next = reinterpret_cast<const char*>(at(indices[e + kAhead]));
+        const char* next = reinterpret_cast<const char*>(W + indices[e + kAhead] * Lp);
         for (int line = 0; line < NV * 32; line += 64) __builtin_prefetch(next + line);
         __builtin_prefetch(next + NV * 32 - 1);
       }
-      const Vec<T>* row = as_vec<T>(at(indices[e]));
+      const Vec<T>* row = as_vec<T>(W + indices[e] * Lp);
       if constexpr (kOnes) {
         for (int v = 0; v < NV; ++v) acc[v] += row[v];
       } else {
@@ -130,16 +123,16 @@ MM_READS_SHARED void emissions_slice(const WeightView<T>& view, std::size_t shif
 }
 
 template <class T, class X>
-void emissions(WeightView<T> W, std::size_t Lp, const std::int64_t* indptr,
+void emissions(const T* W, std::size_t Lp, const std::int64_t* indptr,
                const std::uint32_t* indices, const X* values, std::size_t n_tokens,
                std::int64_t limit, T* S) {
   for_slices(Lp / kLanes<T>, [&]<int NV>(std::size_t at) {
     const std::size_t shift = at * kLanes<T>;
     if (values == nullptr) {
-      emissions_slice<T, X, NV, true>(W, shift, Lp, indptr, indices, values, n_tokens, limit,
+      emissions_slice<T, X, NV, true>(W + shift, Lp, indptr, indices, values, n_tokens, limit,
                                    S + shift);
     } else {
-      emissions_slice<T, X, NV, false>(W, shift, Lp, indptr, indices, values, n_tokens, limit,
+      emissions_slice<T, X, NV, false>(W + shift, Lp, indptr, indices, values, n_tokens, limit,
                                     S + shift);
     }
   });

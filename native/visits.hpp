@@ -68,7 +68,7 @@ class Visits {
         const Parts<T>& later = blocks[order[at + 2]];
         prefetch_range(later.data(), later.size() * sizeof(Part<T>));
       }
-      if (weights_.seat() != nullptr && weights_.seat()->tick()) structure_.weights_changed(*lane_.ws);
+      if (weights_.tick_seat()) structure_.weights_changed(*lane_.ws);
       const std::size_t i = order[at];
       if (windows != nullptr) [[unlikely]] windows->visit(i);
       for (int round = 0; round < options.rounds; ++round) {
@@ -113,9 +113,9 @@ class Visits {
         structure_.prefetch_example(i);
       });
       ahead(at + 2, [&](std::size_t i, const Part<T>& part) {
-        structure_.prefetch_part(i, part.index, lane_.ws->view(weights_.data()));
+        structure_.prefetch_part(i, part.index, weights_.data());
       });
-      if (weights_.seat() != nullptr) weights_.seat()->tick();
+      weights_.tick_seat();
       catch_up(queue[at].first);
       cached_visit(blocks, queue[at].first, *queue[at].second, options, result);
       if (options.average) average_.count();
@@ -200,7 +200,7 @@ class Visits {
     for (Part<T>& part : blocks[i]) {
       if (blocks.unconstrained()) part.set.alpha()[0] = kInfinity, M += Blocks<T>::mass(part);
       margins(lane_, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
-      if (weights_.seat() != nullptr) weights_.seat()->tick();
+      weights_.tick_seat();
       if (step_.ascend(blocks, average_, lane_, i, part, options, result)) fresh = false, moved = true;
       top += lane_.top;
       mean += lane_.mean;

@@ -29,32 +29,86 @@ class Weights {
     relink();
   }
 
-  // The weights of `all`, as one of several threads has them (joint_steps.hpp); those are u.
-  using Seat = typename JointSteps<T>::Seat;
-  Weights(Weights& all, Seat& seat) : link_(all.link_), identity_(false), plain_(false), mapped_(false), row_(all.row_), seat_(&seat), shared_(all.data()) {}
+  // Nothing yet; become() makes it a copy.
+  Weights() : mapped_(false), row_(0) {}
   // The sums of `all`, to which one of several threads adds blocks of its own; w must be made of them in the end (relink).
   Weights(Weights& all, std::size_t member, std::size_t members)
-      : link_(all.link_), identity_(false), plain_(false), mapped_(false), row_(all.row_), own_blocks_{all.sums(), member, members - 1} {}
-  // nullptr: there is one thread.
-  Seat* seat() const { return seat_; }
+      : link_(all.link_), identity_(false), direct_(false), plain_(false), mapped_(false), row_(all.row_), own_blocks_{all.sums(), member, members - 1} {}
+
+  // ---- as one of several threads has them (joint_steps.hpp) ----
+
+  using Seat = typename JointSteps<T>::Seat;
+  // Other threads are told of all additions from here on; `counting`: and the change of Ω* is counted for L2, too, until
+  // stand_up() tells it.
+  void sit(Seat& seat, bool counting) {
+    seat_ = &seat;
+    counting_ = counting && identity_;
+    direct_ = false;
+    moved_ = total_ = 0.0;
+  }
+  double stand_up() {
+    const double change = (take_change(), total_);
+    seat_ = nullptr;
+    counting_ = false;
+    direct_ = identity_;
+    return change;
+  }
+  // One step of the exchange between two visits; true if weights changed.
+  bool tick_seat() { return seat_ != nullptr && seat_->tick(*this); }
+  // A copy of others, with memory of its own.
+  void become(const Weights& all) {
+    link_ = all.link_;
+    identity_ = direct_ = all.identity_;
+    uniform_ = all.uniform_, plain_ = all.plain_;
+    row_ = all.row_, steepest_ = all.steepest_;
+    lower_ = all.lower_, upper_ = all.upper_, scale_ = all.scale_;
+    copy(all.w_, w_), copy(all.u_, u_), copy(all.scales_, scales_);
+  }
+  // What another thread added.
+  void follow_one(std::size_t j, T amount) {
+    if (!identity_) return add_linked(j, amount);
+    const T before = std::exchange(w_[j], w_[j] + amount);
+    if (counting_) moved_ += double(amount) * (double(before) + double(before) + double(amount));
+  }
+  template <int N>
+  void follow_rows(std::span<const std::uint32_t> rows, std::size_t stride, const std::uint32_t* column, const T* amount) {
+    if (counting_) return count_rows<N>(rows, stride, column, amount);
+    if (identity_) return add_rows_with<N>(Direct{w_.data()}, rows, stride, column, amount);
+    adding_linked([&](auto&& add) { add_rows_with<N>(add, rows, stride, column, amount); });
+  }
+  void fetch(std::size_t j) const {
+    prefetch(w_.data() + j);
+    if (!identity_) prefetch(u_.data() + j);
+  }
 
   const Link& link() const { return link_; }
   // What w moves by at most, for each unit that u moves.
   double steepest() const { return steepest_; }
-  T* data() { return seat_ != nullptr ? shared_ : w_.data(); }
-  const T* data() const { return seat_ != nullptr ? shared_ : w_.data(); }
+  T* data() { return w_.data(); }
+  const T* data() const { return w_.data(); }
   T* sums() { return identity_ ? w_.data() : u_.data(); }
   const T* sums() const { return identity_ ? w_.data() : u_.data(); }
   std::size_t size() const { return w_.size(); }
+  std::size_t bytes() const { return (w_.size() + u_.size()) * sizeof(T) + scales_.size() * sizeof(double); }
 
   void add(std::size_t j, T amount) {
-    if (identity_) [[likely]] {
+    if (direct_) [[likely]] {
       w_[j] += amount;
-    } else if (seat_ != nullptr) {
-      seat_->add(j, amount);
     } else {
-      add_linked(j, amount);
+      add_apart(j, amount);
     }
+  }
+  [[gnu::noinline]] void add_apart(std::size_t j, T amount) {
+    if (seat_ == nullptr) return add_linked(j, amount);
+    seat_->tell(*this, j, amount);
+    follow_one(j, amount);
+  }
+  // Some columns of some rows: row f begins at weight f * stride.
+  template <int N>
+  void add_rows(std::span<const std::uint32_t> rows, std::size_t stride, const std::uint32_t* column, const T* amount) {
+    if (direct_) [[likely]] return add_rows_with<N>(Direct{w_.data()}, rows, stride, column, amount);
+    if (seat_ != nullptr) seat_->template tell_rows<N>(*this, rows, stride, column, amount);
+    follow_rows<N>(rows, stride, column, amount);
   }
 
   // Where w is not u. Apart, so that the inner loops of L2 hold no more than an addition.
@@ -97,17 +151,17 @@ class Weights {
   // add.fetch(j) starts to fetch what the visit has not read yet.
   template <class F>
   void adding(F&& f) {
-    if (identity_) [[likely]] {
+    if (direct_) [[likely]] {
       f(Direct{w_.data()});
+    } else if (seat_ != nullptr) {
+      f(Telling{this});
     } else {
       adding_linked(f);
     }
   }
   template <class F>
-  [[gnu::noinline]] void adding_linked(F& f) {
-    if (seat_ != nullptr) {
-      f(Seated{seat_});
-    } else if (own_blocks_.sums != nullptr) {
+  [[gnu::noinline]] void adding_linked(F&& f) {
+    if (own_blocks_.sums != nullptr) {
       f(Sharing{own_blocks_});
     } else if (plain_) {
       Plain plain{u_.data(), w_.data(), lower_, upper_, scale_};
@@ -125,7 +179,7 @@ class Weights {
   // Is w linear in u?
   bool linear() const { return identity_ || mapped_; }
   // Is the dual quadratic, so that the model of a step is the dual itself? Also w = s u is.
-  bool quadratic() const { return linear() || seat_ != nullptr || (plain_ && lower_ == T(0) && upper_ == T(0)); }
+  bool quadratic() const { return linear() || (plain_ && lower_ == T(0) && upper_ == T(0)); }
 
   bool mapped() const { return mapped_; }
   // While u is being made anew, w waits for it to be complete.
@@ -163,7 +217,7 @@ class Weights {
   // A vector that knows where it was written.
   static Weights recorder(std::size_t n) {
     Weights vector(n);
-    vector.identity_ = false;
+    vector.identity_ = vector.direct_ = false;
     vector.recording_ = true;
     vector.plain_ = false;
     return vector;
@@ -209,8 +263,9 @@ class Weights {
 
   // By how much Ω*(u) changed through add() since the last call; not kept for L2.
   double take_change() {
-    const double moved = std::exchange(moved_, 0.0);
-    return uniform_ ? 0.5 / link_.scale.all * moved : moved;
+    const double moved = std::exchange(moved_, 0.0), change = uniform_ ? 0.5 / link_.scale.all * moved : moved;
+    total_ += change;
+    return change;
   }
   // ---- along a direction d of u, for steps on all parts at once ----
 
@@ -303,14 +358,14 @@ class Weights {
 
  private:
   struct Direct {
-    static constexpr bool linked = false, seated = false;
+    static constexpr bool linked = false;
     T* w;
     void fetch(std::size_t) const {}
     void operator()(std::size_t j, T amount) const { w[j] += amount; }
   };
   // One pair of thresholds and one scale, without branches: u - clip(u) is soft(u), bit for bit.
   struct Plain {
-    static constexpr bool linked = true, seated = false;
+    static constexpr bool linked = true;
     T* u;
     T* w;
     T lower, upper, scale;
@@ -327,7 +382,7 @@ class Weights {
   // A scale for each weight: Ω* is half of s u², of u alone. (Half of u w is the same but for the rounding of w, beside
   // which the gains of the last steps are small.)
   struct Scaled {
-    static constexpr bool linked = true, seated = false;
+    static constexpr bool linked = true;
     T* u;
     T* w;
     const double* s;
@@ -341,25 +396,64 @@ class Weights {
     }
   };
   // One of several threads.
-  struct Seated {
-    static constexpr bool linked = false, seated = true;
-    Seat* seat;
+  struct Telling {
+    static constexpr bool linked = false;
+    Weights* weights;
     void fetch(std::size_t) const {}
-    void operator()(std::size_t j, T amount) const { seat->add(j, amount); }
+    void operator()(std::size_t j, T amount) const { weights->add_apart(j, amount); }
   };
   // One of several, which adds to blocks of its own.
   struct Sharing {
-    static constexpr bool linked = false, seated = false;
+    static constexpr bool linked = false;
     OwnBlocks<T> own;
     void fetch(std::size_t) const {}
     void operator()(std::size_t j, T amount) const { own.add(j, amount); }
   };
   struct Linked {
-    static constexpr bool linked = true, seated = false;
+    static constexpr bool linked = true;
     Weights* weights;
     void fetch(std::size_t) const {}
     void operator()(std::size_t j, T amount) const { weights->add_linked(j, amount); }
   };
+
+  template <int N, class Add>
+  static void add_rows_with(Add&& add, std::span<const std::uint32_t> rows, std::size_t stride, const std::uint32_t* column, const T* amount) {
+    std::uint32_t l[N];
+    T a[N];
+    for (int k = 0; k < N; ++k) l[k] = column[k], a[k] = amount[k];
+    if constexpr (std::remove_cvref_t<Add>::linked) {
+      for (const std::uint32_t f : rows) {
+        for (int k = 0; k < N; ++k) add.fetch(f * stride + l[k]);
+      }
+    }
+    for (const std::uint32_t f : rows) {
+      const std::size_t row = f * stride;
+      for (int k = 0; k < N; ++k) add(row + l[k], a[k]);
+    }
+  }
+  // The same for L2, with the change of |w|². Two sums hide the latency of their additions.
+  template <int N>
+  [[gnu::noinline]] void count_rows(std::span<const std::uint32_t> rows, std::size_t stride, const std::uint32_t* column, const T* amount) {
+    std::uint32_t l[N];
+    T a[N];
+    for (int k = 0; k < N; ++k) l[k] = column[k], a[k] = amount[k];
+    double moved[2] = {0.0, 0.0};
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      T* const row = w_.data() + rows[r] * stride;
+      T sum = T(0);
+      for (int k = 0; k < N; ++k) {
+        const T before = row[l[k]];
+        row[l[k]] = before + a[k];
+        sum += a[k] * (before + before + a[k]);
+      }
+      moved[r & 1] += double(sum);
+    }
+    moved_ += moved[0] + moved[1];
+  }
+  static void copy(const auto& from, auto& to) {
+    if (to.size() != from.size()) to.reset(from.size());
+    std::copy(from.data(), from.data() + from.size(), to.data());
+  }
 
   T shrink(T u) const { return Link::soft(u, lower_, upper_) * scale_; }
 
@@ -388,7 +482,7 @@ class Weights {
 
   void adopt(Link link) {
     link_ = std::move(link);
-    identity_ = link_.identity() && !mapped_;
+    identity_ = direct_ = link_.identity() && !mapped_;
     uniform_ = link_.uniform();
     steepest_ = link_.steepest();
     lower_ = T(link_.lower.all), upper_ = T(link_.upper.all), scale_ = T(link_.scale.all);
@@ -400,14 +494,14 @@ class Weights {
   }
 
   Link link_;
-  bool identity_ = true, uniform_ = true, plain_ = true, mapped_, recording_ = false, sums_only_ = false;
+  bool identity_ = true, direct_ = true;  // w is u; and no other thread must be told
+  bool uniform_ = true, plain_ = true, mapped_, recording_ = false, sums_only_ = false, counting_ = false;
   std::vector<std::size_t> touched_;
   std::size_t row_;
   Seat* seat_ = nullptr;
-  T* shared_ = nullptr;  // the array of all threads
   OwnBlocks<T> own_blocks_;
   T lower_ = T(0), upper_ = T(0), scale_ = T(1);
-  double moved_ = 0.0, steepest_ = 1.0;
+  double moved_ = 0.0, total_ = 0.0, steepest_ = 1.0;
   AlignedArray<T> w_, u_, fixed_;
   AlignedArray<double> scales_;  // of each weight, where the link has nothing else
   SlowBeta<T> beta_;

@@ -60,7 +60,7 @@ inline std::unique_ptr<Engine<double>> widened(const Engine<float>& from, const 
   }
   blocks.gaps() = old.gaps();
   if (old.unbounded()) blocks.set_unbounded();
-  Weights<double>& weights = engine->weights();
+  Weights<double>& weights = engine->weights_to_change();
   if (const float* fixed = from.weights().fixed()) weights.set_fixed(widened(fixed, narrow, wide).data());
   blocks.rebuild(wide, weights);
   weights.relink();
