@@ -29,9 +29,9 @@ class CentreHandle {
     });
   }
 
-  void open(bool placed, double C, double least, double steepness) {
-    require(C > 0.0 && least > 0.0 && steepness >= 0.0, "C and the least metric must be positive, the steepness not negative");
-    with([&](auto& centre) { centre.open(placed, C, least, steepness); });
+  void open(bool placed, double C, double steepness) {
+    require(C > 0.0 && steepness >= 0.0, "C must be positive, the steepness not negative");
+    with([&](auto& centre) { centre.open(placed, C, steepness); });
   }
   nb::object members() {
     return with([](auto& centre) { return to_numpy(std::vector<std::uint32_t>(centre.members())); });
@@ -99,7 +99,7 @@ void bind_centre(nb::module_& m) {
   using Bound = CentreHandle<Handle>;
   nb::class_<Bound>(m, "Centre")
       .def(nb::init<Handle&>(), "engine"_a, nb::keep_alive<1, 2>())
-      .def("open", &Bound::open, "placed"_a, "C"_a, "least"_a, "steepness"_a)
+      .def("open", &Bound::open, "placed"_a, "C"_a, "steepness"_a)
       .def_prop_ro("members", &Bound::members)
       .def_prop_ro("rho", &Bound::rho)
       .def_prop_ro("pull", &Bound::pull)

@@ -19,8 +19,8 @@ namespace mm {
 
 // h = C Σ α Δf² of each weight, over the planes that are kept.
 template <class T>
-AlignedArray<double> curvature_of(const Engine<T>& engine, const Structure<T>& structure) {
-  AlignedArray<double> h(structure.n_weights());
+AlignedArray<float> curvature_of(const Engine<T>& engine, const Structure<T>& structure) {
+  AlignedArray<float> h(structure.n_weights());
   auto ws = structure.workspace();
   auto delta = Weights<T>::recorder(structure.n_weights());
   std::vector<std::uint32_t> places;
@@ -36,7 +36,7 @@ AlignedArray<double> curvature_of(const Engine<T>& engine, const Structure<T>& s
         structure.accumulate(*ws, i, part.index, {&code, 1}, &one, delta);
         places.clear(), values.clear();
         delta.drain(places, values);
-        for (std::size_t n = 0; n < places.size(); ++n) h[places[n]] += mass * double(values[n]) * double(values[n]);
+        for (std::size_t n = 0; n < places.size(); ++n) h[places[n]] += float(mass * double(values[n]) * double(values[n]));
       }
     }
   }
@@ -67,28 +67,30 @@ class Centre {
 
   Centre(Engine<T>& engine, const Structure<T>& structure) : engine_(engine), structure_(structure), z_(structure.n_weights()), held_(structure.n_weights()) {}
 
-  // Begin with the multipliers that there are, at the z that there is or (`placed`) at the engine's w. ρ is at least
-  // `least`, and `steepness` √h where that is more. (Weights of a former beginning keep nothing of it.)
-  void open(bool placed, double C, double least, double steepness) {
+  // Begin with the multipliers that there are, at the z that there is or (`placed`) at the engine's w. ρ is 1 at least, and
+  // `steepness` √h where that is more.
+  void open(bool placed, double C, double steepness) {
     const std::size_t n = structure_.n_weights();
-    if (placed) std::copy(engine_.weights().data(), engine_.weights().data() + n, z_.data());
+    if (placed) move_to(engine_.weights().data(), z_.data(), n);
     if (engine_.weights().lines() == nullptr) engine_.set_lines(C);
-    const AlignedArray<double> h = curvature_of(engine_, structure_);
+    const AlignedArray<float> h = curvature_of(engine_, structure_);
     Weights<T>& weights = engine_.weights();
     const T* u = weights.sums();
+    auto* lines = weights.lines();
+    move_to(z_.data(), weights.data(), n);
+    for (const std::uint32_t j : members_) lines[j].scale = T(1);
+    for (std::size_t j = 0; j < n; ++j) {
+      if (lines[j].offset != z_[j]) lines[j].offset = z_[j];
+    }
     members_.clear(), rho_.clear(), pull_.clear(), near_.clear();
     weights.fresh().clear();
     held_.assign(n, false);
     for (std::size_t j = 0; j < n; ++j) {
-      if (u[j] != T(0)) join(j, float(std::max(least, steepness * std::sqrt(h[j]))), float(least));
+      if (u[j] == T(0)) continue;
+      join(j, float(std::max(1.0, steepness * std::sqrt(double(h[j])))));
+      lines[j].scale = T(1 / double(rho_.back()));
+      pull_.back() = float(double(rho_.back()) * double(z_[j]) + double(u[j]));  // it is told in 4 bytes
     }
-    for (std::size_t k = 0; k < members_.size(); ++k) {
-      const std::size_t j = members_[k];
-      pull_[k] = float(double(rho_[k]) * double(z_[j]) + double(u[j]));  // it is told in 4 bytes
-    }
-    for (std::size_t j = 0; j < n; ++j) weights.lines()[j] = {T(1 / (held_[j] ? 1.0 : least)), z_[j]}, weights.data()[j] = z_[j];
-    for (std::size_t k = 0; k < members_.size(); ++k) weights.lines()[members_[k]].scale = T(1 / double(rho_[k]));
-    least_ = float(least);
   }
 
   const std::vector<std::uint32_t>& members() const { return members_; }
@@ -140,23 +142,21 @@ class Centre {
     const T* u = weights.sums();
     for (const std::uint32_t j : weights.fresh()) {
       if (held_[j] || u[j] == T(0)) continue;
-      join(j, least_, least_);
-      pull_.back() = double(least_) * double(z_[j]);
+      join(j, 1.0f);
+      pull_.back() = double(z_[j]);
       out.joined.push_back(j);
     }
     weights.fresh().clear();
     const std::size_t n = members_.size();
     told_.resize(n);
-    float largest = 0.0f;
     for (std::size_t k = 0; k < n; ++k) {
       if (k + kAhead < n) prefetch(u + members_[k + kAhead]), prefetch(z_.data() + members_[k + kAhead]);
       const std::size_t j = members_[k];
       const double rho = rho_[k], apart = rho * double(z_[j]) + double(u[j]) - pull_[k];
       told_[k] = float(relaxation * apart);
-      largest = std::max(largest, std::abs(told_[k]));
       out.residual += apart * apart / rho;
     }
-    out.scale = ShortFloats::up_to(largest);
+    out.scale = ShortFloats::up_to(told_);
     out.codes.resize(n);
     for (std::size_t k = 0; k < n; ++k) {
       out.codes[k] = out.scale.code(told_[k]);
@@ -173,11 +173,17 @@ class Centre {
     prefetch_to_write(w + j);
     prefetch_to_write(lines + j);
   }
-  void join(std::size_t j, float rho, float least) {
+  void join(std::size_t j, float rho) {
     held_[j] = true;
     members_.push_back(std::uint32_t(j));
-    rho_.push_back(std::max(rho, least));
+    rho_.push_back(rho);
     pull_.push_back(0.0);
+  }
+  // Writes only where that changes something: most of the weights are zero, and most of their memory was never written.
+  static void move_to(const T* from, T* to, std::size_t n) {
+    for (std::size_t j = 0; j < n; ++j) {
+      if (to[j] != from[j]) to[j] = from[j];
+    }
   }
 
   Engine<T>& engine_;
@@ -187,7 +193,6 @@ class Centre {
   std::vector<std::uint32_t> members_, near_;  // where it takes part, and where its examples read and some share takes part
   std::vector<float> rho_, told_;
   std::vector<double> pull_;  // ρ v, as the coordinator has it
-  float least_ = 1.0f;
 };
 
 }  // namespace mm

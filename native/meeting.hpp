@@ -37,23 +37,35 @@ template <class T>
 Held hold(const Link& link, std::span<double> pull, std::span<double> total, std::span<const double> stiffness, double relaxation, T* z,
           std::uint16_t* codes) {
   Held held;
-  std::vector<float> told(pull.size());
-  float largest = 0.0f;
-  for (std::size_t k = 0; k < pull.size(); ++k) {
-    const double u = pull[k] + total[k] / relaxation - stiffness[k] * double(z[k]);
-    held.conjugate += link.conjugate(k, u, link.weight(k, u));
-    pull[k] += total[k];
-    total[k] = 0.0;
-    told[k] = float(held_weight(link, k, pull[k], stiffness[k]) - double(z[k]));
-    largest = std::max(largest, std::abs(told[k]));
+  const std::size_t n = pull.size();
+  const auto sum_of_u = [&](std::size_t k) { return pull[k] + total[k] / relaxation - stiffness[k] * double(z[k]); };
+  const bool plain = link.identity();
+  held.conjugate = sum_each(n, 1, [&](std::size_t k) {
+    const double u = sum_of_u(k);
+    return plain ? 0.5 * u * u : link.conjugate(k, u, link.weight(k, u));
+  });
+  std::vector<float> told(n);
+  const auto tell = [&](auto&& weight) {
+    for (std::size_t k = 0; k < n; ++k) {
+      pull[k] += total[k];
+      total[k] = 0.0;
+      told[k] = float(weight(k) - double(z[k]));
+    }
+  };
+  if (plain) {
+    tell([&](std::size_t k) { return pull[k] / (1.0 + stiffness[k]); });
+  } else {
+    tell([&](std::size_t k) { return held_weight(link, k, pull[k], stiffness[k]); });
   }
-  held.scale = ShortFloats::up_to(largest);
-  for (std::size_t k = 0; k < pull.size(); ++k) {
+  held.scale = ShortFloats::up_to(told);
+  for (std::size_t k = 0; k < n; ++k) {
     codes[k] = held.scale.code(told[k]);
     z[k] += T(held.scale.value(codes[k]));
-    // Rounding to two bytes may leave the bounds of a weight.
-    held.penalty += link.penalty(k, std::clamp(double(z[k]), link.least.at(k), link.most.at(k)));
   }
+  held.penalty = sum_each(n, 1, [&](std::size_t k) {
+    // Rounding to two bytes may leave the bounds of a weight.
+    return plain ? 0.5 * double(z[k]) * double(z[k]) : link.penalty(k, std::clamp(double(z[k]), link.least.at(k), link.most.at(k)));
+  });
   return held;
 }
 

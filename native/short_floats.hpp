@@ -7,18 +7,21 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
+#include <span>
+
+#include "common.hpp"
 
 namespace mm {
 
 struct ShortFloats {
   std::int32_t base = 0;  // exponents of floats, as they are stored, begin here
 
-  // For finite numbers of which none is larger.
-  static ShortFloats up_to(float largest) {
-    const auto exponent = std::int32_t(std::bit_cast<std::uint32_t>(std::abs(largest)) >> 23);
+  // For the numbers of a message, which are finite.
+  static ShortFloats up_to(std::span<const float> numbers) {
+    std::uint32_t largest = 0;  // floats are in the order of their bits
+    for (const float x : numbers) largest = std::max(largest, std::bit_cast<std::uint32_t>(x) & 0x7fffffffu);
+    const auto exponent = std::int32_t(largest >> 23);
+    if (exponent > kMaxBase + kTop) throw BadInput("a change that is told is not finite. Features of very large size? Scale them");
     return {exponent > kTop ? exponent - kTop : 0};
   }
   std::uint16_t code(float x) const {

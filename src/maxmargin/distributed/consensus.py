@@ -45,12 +45,10 @@ from maxmargin import _native
 from maxmargin._native import Engine
 from maxmargin.distributed.messages import Codes
 
-__all__ = ["LEAST", "STEEPNESS", "Agreed", "Centre", "Moved", "Opening"]
+__all__ = ["STEEPNESS", "Agreed", "Centre", "Moved", "Opening"]
 
-#: ρ of weights that are touched later, and the least of all others.
-LEAST = 1.0
 #: c of the metric.
-STEEPNESS = 8.0
+STEEPNESS = 14.0
 
 
 class Opening(NamedTuple):
@@ -153,7 +151,7 @@ class Centre:
             Of the engine.
         """
         sweeps = self._sweeps
-        sweeps.open(placed, C, LEAST, STEEPNESS)
+        sweeps.open(placed, C, STEEPNESS)
         pull = sweeps.pull.astype(np.float32)
         return Opening(sweeps.members, pull, sweeps.rho, self._rows, self._row_size)
 

@@ -99,7 +99,7 @@ class Coordinator:
     #: Rounds of consensus before the planes tell the metric; these have exact passes.
     WARM = 4
     #: λ, the over-relaxation of centres, and cached passes of a round, at most.
-    OVER, CACHED = 1.6, 2
+    OVER, CACHED = 1.8, 2
     #: One round of consensus in so many, at least, looks at z.
     SEE_EVERY = 3
     #: One safe round in so many, at least, looks at the joint w.
@@ -487,18 +487,15 @@ class Coordinator:
         """
         self.weights = None
         # A z that is still zero is no model, whatever its primal.
-        if self.meeting is None or not self.kept or not (z := self.meeting.z).any():
+        if self.meeting is None or not self.kept or not self.meeting.held.any():
             return self._sync()
         total, worth = self._exact_sums()
         sums = SparseVector.of(total)
         dual = self.C * worth - self.group.call_one(0, "conjugate_of", sums)
-        agreed, link = self.meeting.tell_exact(), self.regularizer.link
+        agreed, penalty = self.meeting.tell_exact(), self.meeting.penalty
         self.z = z = self.meeting.z
         self.meeting = None
         self.bytes_sent += sums.nbytes + sum(one.nbytes for one in agreed)
-        weights = link.weights(link.sums(z)).astype(z.dtype)
-        # In 8 bytes a bound may lie within the weight that is nearest to it in 4.
-        penalty = link.penalty(np.clip(weights.astype(np.float64), link.least, link.most))
         placed = self.group.call("place_agreed", each=agreed)
         found = self._judged([replace(one, penalty=penalty) for one in placed], dual)
         self.dual, self.open = dual, found[0] - dual
@@ -506,7 +503,7 @@ class Coordinator:
             other = self._sync(total, worth)
             if not found[0] < other[0]:
                 return other
-        self.weights = weights
+        self.weights = z
         return found
 
     def _exact_sums(self) -> tuple[NDArray[np.float64], float]:

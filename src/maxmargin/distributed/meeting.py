@@ -24,13 +24,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _native
-from maxmargin.distributed.consensus import LEAST, Agreed, Moved, Opening
+from maxmargin.distributed.consensus import Agreed, Moved, Opening
 from maxmargin.distributed.messages import Codes
 from maxmargin.links import Link
 
 __all__ = ["Meeting"]
 
 Places = NDArray[np.uint32]
+Floats = NDArray[np.float64]
+
+
+def _widened(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return an array with room for more than so many entries; the new ones are zero."""
+    room = np.zeros(size + size // 4, array.dtype)
+    room[: len(array)] = array
+    return room
 
 
 class _Seat:
@@ -84,11 +92,12 @@ class Meeting:
         for opening in openings:
             taken[opening.members] = True
         self._place = np.full(len(z), -1, dtype=np.int32)
-        self.active: Places = np.empty(0, np.uint32)
-        self.pull, self.stiffness, self._total = np.empty(0), np.empty(0), np.empty(0)
+        self._n = 0
+        self._active: Places = np.empty(0, np.uint32)
+        self._pull, self._stiffness, self._total = np.empty(0), np.empty(0), np.empty(0)
         self._held = np.empty(0, z.dtype)
         self._rest = self._least_penalty(np.flatnonzero(~taken)) if self._has_arrays else 0.0
-        self._add_active(np.flatnonzero(taken).astype(np.uint32))
+        self._add_active([np.flatnonzero(taken).astype(np.uint32)])
         for seat, opening in zip(self.seats, openings, strict=True):
             seat.members = self._place[opening.members].astype(np.uint32)
             self.pull[seat.members] += opening.pull
@@ -103,40 +112,55 @@ class Meeting:
 
     def _least_penalty(self, places: NDArray[Any]) -> float:
         """Ω of link(0) at some weights, which is the least that they can have."""
-        link = self._link.at(places)
+        link = self._link.at(places.astype(np.intp))
         return link.penalty(link.weights(np.zeros(len(places))))
 
-    def _add_active(self, new: Places) -> None:
+    def _add_active(self, pieces: Sequence[Places]) -> None:
         """Make room for weights that a share takes part in for the first time."""
-        self._place[new] = np.arange(len(self.active), len(self.active) + len(new))
-        self.active = np.concatenate([self.active, new])
-        none = np.zeros(len(new))
-        self.pull, self.stiffness = np.append(self.pull, none), np.append(self.stiffness, none)
-        self._total = np.append(self._total, none)
-        self._held = np.append(self._held, self._whole[new])
-        self._active_link = self._link.at(self.active.astype(np.intp))
+        first = self._n
+        for piece in pieces:
+            self._place[piece] = np.arange(self._n, self._n + len(piece))
+            self._n += len(piece)
+        if self._n > len(self._active):
+            # More than is needed now: some weights join in nearly every round.
+            self._active = _widened(self._active, self._n)
+            self._pull, self._total = _widened(self._pull, self._n), _widened(self._total, self._n)
+            self._stiffness = _widened(self._stiffness, self._n)
+            self._held = _widened(self._held, self._n)
+        new = np.concatenate(pieces)
+        self._active[first : self._n] = new
+        self._held[first : self._n] = self._whole[new]
+        self._active_link = self._link.at(self.active.astype(np.intp)) if self._has_arrays else self._link
         self._native_link = self._active_link.native()
 
     def _join(self, moves: Sequence[Moved]) -> None:
         """Let shares take part in weights that they touched for the first time."""
-        joined = np.unique(np.concatenate([move.joined for move in moves]))
-        new = joined[self._place[joined] < 0]
-        if len(new) > 0:
+        pieces = []
+        for move in moves:
+            new = move.joined[self._place[move.joined] < 0]
+            self._place[new] = 0  # so that it is new for one share only
+            pieces.append(new)
+        if any(len(new) > 0 for new in pieces):
             if self._has_arrays:
-                self._rest -= self._least_penalty(new.astype(np.intp))
-            self._add_active(new)
+                self._rest -= sum(self._least_penalty(new) for new in pieces)
+            self._add_active(pieces)
         for seat, move in zip(self.seats, moves, strict=True):
             if len(move.joined) == 0:
                 continue
             at = self._place[move.joined].astype(np.uint32)
             seat.members = np.concatenate([seat.members, at])
-            self.pull[at] += LEAST * self._held[at].astype(np.float64)
-            self.stiffness[at] += LEAST
+            self.pull[at] += self._held[at]
+            self.stiffness[at] += 1.0  # the ρ of who joins
 
     def _move(self, relaxation: float) -> None:
         """Find the next z, and what shares have to be told of it."""
         codes, base, penalty, conjugate = _native.hold(
-            self._native_link, self.pull, self._total, self.stiffness, relaxation, self._held
+            self._native_link,
+            self.pull,
+            self._total[: self._n],
+            self.stiffness,
+            relaxation,
+            self.held,
         )
         self.change = Codes(codes, base)
         #: Ω(z) of the z that is told.
@@ -160,7 +184,7 @@ class Meeting:
         """
         self._join(moves)
         for seat, move in zip(self.seats, moves, strict=True):
-            _native.add_told(self._total, seat.members, move.change.values, move.change.base)
+            _native.add_told(self._total[: self._n], seat.members, move.change.values, move.change.base)
         self.residual = math.sqrt(math.fsum(move.residual for move in moves))
         self._move(relaxation)
 
@@ -174,15 +198,38 @@ class Meeting:
         soft = np.maximum(soft - link.upper, 0) + np.minimum(soft - link.lower, 0)
         z = link.offset + link.scale / (1 + link.scale * R) * soft
         told = self.tell()
-        self._held[:] = np.clip(z, link.least, link.most)
+        self.held[:] = np.clip(z, link.least, link.most)
+        # In 4 bytes the weight that is nearest to a bound may lie beyond it.
+        held = np.clip(self.held.astype(np.float64), link.least, link.most)
+        self.penalty = link.penalty(held) + self._rest
         return [
-            one._replace(exact=self._held[seat.near])
+            one._replace(exact=self.held[seat.near])
             for one, seat in zip(told, self.seats, strict=True)
         ]
 
     @property
+    def active(self) -> Places:
+        """Weights that some share takes part in, or that some still have to be told of."""
+        return self._active[: self._n]
+
+    @property
+    def pull(self) -> Floats:
+        """Y at the active weights."""
+        return self._pull[: self._n]
+
+    @property
+    def stiffness(self) -> Floats:
+        """R at the active weights."""
+        return self._stiffness[: self._n]
+
+    @property
+    def held(self) -> NDArray[Any]:
+        """The z that shares have once they were told, at the active weights."""
+        return self._held[: self._n]
+
+    @property
     def z(self) -> NDArray[Any]:
-        """The z that shares have once they were told."""
+        """The same at all weights."""
         z = self._whole.copy()
-        z[self.active] = self._held
+        z[self.active] = self.held
         return z

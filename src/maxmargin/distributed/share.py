@@ -127,6 +127,8 @@ class Share:
 
     #: A round of consensus has solved its problem when a pass gains this share of all its passes.
     SOLVED = 0.1
+    BUSY = 0.1
+    FULL = 1
 
     def __init__(
         self,
@@ -153,6 +155,8 @@ class Share:
         self.n_sums = int(self.engine.own_sums().size)
         self.about = dict(about or {})
         self.link = regularizer.link
+        self.least_violation = 0.0
+        self.kvis = []
         self.centre: Centre | None = None
         self._metric = False  # whether the engine's link is the metric of the centre
 
@@ -271,13 +275,17 @@ class Share:
 
     def _solve(self, task: Task, begin: float, tally: _Tally) -> None:
         """Make cached passes over all parts, until one gains little of what they did."""
-        gained = 0.0
-        for _ in range(task.passes):
+        gained, least = 0.0, self.least_violation if task.n_round % self.FULL else 0.0
+        for n in range(task.passes):
             if tally.interrupted:
                 break
-            result = self._improve(task, begin, 0, smooth=False)
+            result = self._improve(task, begin, 0, smooth=False, least=least)
             tally.count(result)
+            self.kvis.append((task.n_round, n, result.visits, result.work, result.gain, result.cached_gap))
             gained += result.gain
+            if n == 0:
+                least = self.BUSY * result.cached_gap / self.C / max(result.visits, 1)
+                self.least_violation = least
             if result.gain <= self.SOLVED * gained:
                 break
 
@@ -321,14 +329,14 @@ class Share:
         order = self.context.order(solver.permute, solver.TOGETHER if several else 1)
         return self.engine.exact_pass(order, options, left)
 
-    def _improve(self, task: Task, begin: float, made: int, *, smooth: bool) -> PassResult:
+    def _improve(self, task: Task, begin: float, made: int, *, smooth: bool, least: float = 0.0) -> PassResult:
         solver = self.solver
         full = made % solver.full_every == 0 or self.problem.slow_oracle or smooth
         options = PassOptions(
             tau_relative=solver.SMO_DEPTH,
             relaxation=min(solver.relaxation, solver.SMOOTH) if smooth else task.relaxation,
             recombine=True,
-            min_violation=0.0 if full else solver.BUSY * task.average,
+            min_violation=least if full else solver.BUSY * task.average,
             prune=solver.prune,
         )
         order = self.context.order(solver.permute)
