@@ -134,8 +134,7 @@ class Weights {
 
   // ---- a line for each weight, in the place of the link (centre.hpp) ----
 
-  // w = offset + scale u, where both change from round to round. A scale of 0 stands for 1 where u is still zero: memory
-  // of weights that nobody touches is not touched here either.
+  // w = offset + scale u, where both change from round to round.
   struct Line {
     T scale, offset;
     T at(T u) const { return offset + scale * u; }
@@ -144,14 +143,14 @@ class Weights {
   void set_lines() {
     if (identity_) {
       u_.reset(w_.size());
-      for (std::size_t j = 0; j < w_.size(); ++j) {
-        if (w_[j] != T(0)) u_[j] = w_[j];
-      }
+      std::copy(w_.data(), w_.data() + w_.size(), u_.data());
     }
     identity_ = uniform_ = plain_ = false;
     scales_.reset(0);
     steepest_ = 1.0;
+    // All of it is written here, in order: the system takes several times as long to clear memory that steps touch at random.
     lines_.reset(w_.size());
+    std::fill(lines_.data(), lines_.data() + lines_.size(), Line{T(1), T(0)});
     fresh_.clear();
     moved_ = 0.0;
   }
@@ -391,16 +390,13 @@ class Weights {
     static constexpr bool linked = true, seated = false;
     T* u;
     T* w;
-    Line* lines;
+    const Line* lines;
     std::vector<std::uint32_t>* fresh;
     double moved = 0.0;
     void fetch(std::size_t j) const { prefetch(u + j), prefetch(lines + j); }
     void operator()(std::size_t j, T amount) {
       const double before = double(u[j]);
-      if (before == 0.0) [[unlikely]] {
-        fresh->push_back(std::uint32_t(j));
-        if (lines[j].scale == T(0)) lines[j].scale = T(1);
-      }
+      if (before == 0.0) [[unlikely]] fresh->push_back(std::uint32_t(j));
       u[j] += amount;
       w[j] = lines[j].at(u[j]);
       moved += (double(u[j]) - before) * (double(lines[j].offset) + 0.5 * double(lines[j].scale) * (double(u[j]) + before));

@@ -127,8 +127,8 @@ class Share:
 
     #: A round of consensus has solved its problem when a pass gains this share of all its passes.
     SOLVED = 0.1
-    BUSY = 0.1
-    FULL = 1
+    #: Its passes but the first visit parts whose violation is at least this share of the mean one.
+    BUSY = 0.3
 
     def __init__(
         self,
@@ -155,8 +155,6 @@ class Share:
         self.n_sums = int(self.engine.own_sums().size)
         self.about = dict(about or {})
         self.link = regularizer.link
-        self.least_violation = 0.0
-        self.kvis = []
         self.centre: Centre | None = None
         self._metric = False  # whether the engine's link is the metric of the centre
 
@@ -274,20 +272,21 @@ class Share:
         return self._report(tally, task, begin, EMPTY, moved)
 
     def _solve(self, task: Task, begin: float, tally: _Tally) -> None:
-        """Make cached passes over all parts, until one gains little of what they did."""
-        gained, least = 0.0, self.least_violation if task.n_round % self.FULL else 0.0
-        for n in range(task.passes):
+        """Make cached passes until one gains little of what they did.
+
+        The first visits all parts; each of the others those whose violation is not far below the
+        mean that the pass before met, as in `maxmargin.solvers.auto`.
+        """
+        gained, least = 0.0, 0.0
+        for _ in range(task.passes):
             if tally.interrupted:
                 break
             result = self._improve(task, begin, 0, smooth=False, least=least)
             tally.count(result)
-            self.kvis.append((task.n_round, n, result.visits, result.work, result.gain, result.cached_gap))
             gained += result.gain
-            if n == 0:
-                least = self.BUSY * result.cached_gap / self.C / max(result.visits, 1)
-                self.least_violation = least
             if result.gain <= self.SOLVED * gained:
                 break
+            least = self.BUSY * result.cached_gap / self.C / max(result.visits, 1)
 
     def place_agreed(self, agreed: Agreed) -> Placed:
         """Take z as the w that is certified, and look at it with the oracle.
