@@ -71,7 +71,7 @@ class Centre {
   // `steepness` √h where that is more.
   void open(bool placed, double C, double steepness) {
     const std::size_t n = structure_.n_weights();
-    if (placed) move_to(engine_.weights().data(), z_.data(), n);
+    if (placed) std::copy(engine_.weights().data(), engine_.weights().data() + n, z_.data());
     if (engine_.weights().lines() == nullptr) engine_.set_lines(C);
     const AlignedArray<float> h = curvature_of(engine_, structure_);
     Weights<T>& weights = engine_.weights();
@@ -179,7 +179,7 @@ class Centre {
     rho_.push_back(rho);
     pull_.push_back(0.0);
   }
-  // Writes only where that changes something: most of the weights are zero, and most of their memory was never written.
+  // Writes only where that changes something, which is nowhere where most of the weights are zero.
   static void move_to(const T* from, T* to, std::size_t n) {
     for (std::size_t j = 0; j < n; ++j) {
       if (to[j] != from[j]) to[j] = from[j];
