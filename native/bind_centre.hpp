@@ -43,17 +43,13 @@ class CentreHandle {
     return with([](auto& centre) { return to_numpy(std::vector<double>(centre.pull())); });
   }
   nb::object z() {
-    return with([](auto& centre) {
-      using T = std::decay_t<decltype(*centre.z().data())>;
-      return to_numpy(std::vector<T>(centre.z().data(), centre.z().data() + centre.z().size()));
-    });
+    return with([](auto& centre) { return to_numpy(centre.z()); });
   }
   void follow(Array<std::uint32_t> joined, Array<std::uint16_t> codes, int base) {
     with([&](auto& centre) { centre.follow(span_of(joined), span_of(codes), short_floats(base)); });
   }
   void take_z(nb::handle values) {
-    with([&](auto& centre) {
-      using T = std::decay_t<decltype(*centre.z().data())>;
+    with([&]<class T>(Centre<T>& centre) {
       Array<T> array;
       require(nb::try_cast(values, array, false), "z must have the type of the weights");
       centre.take_z(span_of(array));

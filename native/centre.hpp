@@ -17,10 +17,9 @@
 
 namespace mm {
 
-// h = C Σ α Δf² of each weight, over the planes that are kept.
-template <class T>
-AlignedArray<float> curvature_of(const Engine<T>& engine, const Structure<T>& structure) {
-  AlignedArray<float> h(structure.n_weights());
+// Adds h = C Σ α Δf² of the planes that are kept to add(j, h).
+template <class T, class Add>
+void add_curvature(const Engine<T>& engine, const Structure<T>& structure, Add&& add) {
   auto ws = structure.workspace();
   auto delta = Weights<T>::recorder(structure.n_weights());
   std::vector<std::uint32_t> places;
@@ -36,11 +35,10 @@ AlignedArray<float> curvature_of(const Engine<T>& engine, const Structure<T>& st
         structure.accumulate(*ws, i, part.index, {&code, 1}, &one, delta);
         places.clear(), values.clear();
         delta.drain(places, values);
-        for (std::size_t n = 0; n < places.size(); ++n) h[places[n]] += float(mass * double(values[n]) * double(values[n]));
+        for (std::size_t n = 0; n < places.size(); ++n) add(places[n], mass * double(values[n]) * double(values[n]));
       }
     }
   }
-  return h;
 }
 
 // Which rows of weights the examples read.
@@ -65,60 +63,77 @@ class Centre {
     double residual = 0.0;  // ‖v' - v‖², weighted by ρ
   };
 
-  Centre(Engine<T>& engine, const Structure<T>& structure) : engine_(engine), structure_(structure), z_(structure.n_weights()), held_(structure.n_weights()) {}
+  Centre(Engine<T>& engine, const Structure<T>& structure) : engine_(engine), structure_(structure), held_(structure.n_weights()) {}
 
   // Begin with the multipliers that there are, at the z that there is or (`placed`) at the engine's w. ρ is 1 at least, and
   // `steepness` √h where that is more.
   void open(bool placed, double C, double steepness) {
     const std::size_t n = structure_.n_weights();
-    if (placed) std::copy(engine_.weights().data(), engine_.weights().data() + n, z_.data());
-    if (engine_.weights().lines() == nullptr) engine_.set_lines(C);
-    const AlignedArray<float> h = curvature_of(engine_, structure_);
+    if (!placed) write_z(engine_.weights().data());
+    if (engine_.weights().lines() == nullptr) {
+      engine_.set_lines(C);
+    } else {
+      for (const std::uint32_t j : members_) engine_.weights().lines()[j] = {T(1), engine_.weights().data()[j]};
+    }
     Weights<T>& weights = engine_.weights();
     const T* u = weights.sums();
+    T* w = weights.data();
     auto* lines = weights.lines();
-    move_to(z_.data(), weights.data(), n);
-    for (const std::uint32_t j : members_) lines[j].scale = T(1);
+    // While h is summed up, the scales of members have it; others get theirs back.
     for (std::size_t j = 0; j < n; ++j) {
-      if (lines[j].offset != z_[j]) lines[j].offset = z_[j];
+      if (u[j] != T(0)) lines[j].scale = T(0);
     }
-    members_.clear(), rho_.clear(), pull_.clear(), near_.clear();
+    add_curvature(std::as_const(engine_), structure_, [&](std::size_t j, double h) { lines[j].scale += T(h); });
+    members_.clear(), rho_.clear(), pull_.clear(), member_z_.clear(), near_.clear(), near_z_.clear();
     weights.fresh().clear();
     held_.assign(n, false);
     for (std::size_t j = 0; j < n; ++j) {
-      if (u[j] == T(0)) continue;
-      join(j, float(std::max(1.0, steepness * std::sqrt(double(h[j])))));
+      if (u[j] == T(0)) {
+        if (lines[j].scale != T(1)) lines[j].scale = T(1);
+        continue;
+      }
+      const double h = double(lines[j].scale), z = double(lines[j].offset);
+      w[j] = lines[j].offset;
+      join(j, float(std::max(1.0, steepness * std::sqrt(h))), w[j]);
       lines[j].scale = T(1 / double(rho_.back()));
-      pull_.back() = float(double(rho_.back()) * double(z_[j]) + double(u[j]));  // it is told in 4 bytes
+      pull_.back() = float(double(rho_.back()) * z + double(u[j]));  // it is told in 4 bytes
     }
   }
 
   const std::vector<std::uint32_t>& members() const { return members_; }
   const std::vector<float>& rho() const { return rho_; }
   const std::vector<double>& pull() const { return pull_; }
-  const AlignedArray<T>& z() const { return z_; }
+  // z, which is old where no example reads it.
+  std::vector<T> z() const {
+    const T* w = std::as_const(engine_).weights().data();
+    std::vector<T> z(w, w + structure_.n_weights());
+    write_z(z.data());
+    return z;
+  }
 
   // Take the change of z at all weights near by, of which some are new; w is z then.
   void follow(std::span<const std::uint32_t> joined, std::span<const std::uint16_t> codes, ShortFloats scale) {
     for (const std::uint32_t j : joined) {
-      if (j >= z_.size()) throw BadInput("a weight that is none joins");
+      if (j >= structure_.n_weights()) throw BadInput("a weight that is none joins");
     }
     if (codes.size() != near_.size() + joined.size()) throw BadInput("the change of z is not that of the weights near by");
-    near_.insert(near_.end(), joined.begin(), joined.end());
     Weights<T>& weights = engine_.weights();
     T* w = weights.data();
     auto* lines = weights.lines();
+    if (lines == nullptr) throw BadInput("z changes before rounds of consensus begin");
+    // Nothing aimed at them yet, so that their lines begin at z.
+    for (const std::uint32_t j : joined) near_.push_back(j), near_z_.push_back(lines[j].offset);
     for (std::size_t k = 0; k < near_.size(); ++k) {
       if (k + kAhead < near_.size()) fetch(w, lines, near_[k + kAhead]);
       const std::size_t j = near_[k];
-      w[j] = lines[j].offset = z_[j] += T(scale.value(codes[k]));
+      w[j] = lines[j].offset = near_z_[k] += T(scale.value(codes[k]));
     }
   }
 
   // z itself at all weights near by.
   void take_z(std::span<const T> values) {
     if (values.size() != near_.size()) throw BadInput("expected z at all weights near by");
-    for (std::size_t k = 0; k < near_.size(); ++k) z_[near_[k]] = values[k];
+    std::copy(values.begin(), values.end(), near_z_.begin());
   }
 
   // w = 2z - v + u_k / ρ, from which the share's problem is solved.
@@ -130,7 +145,8 @@ class Centre {
     for (std::size_t k = 0; k < members_.size(); ++k) {
       if (k + kAhead < members_.size()) fetch(w, lines, members_[k + kAhead]), prefetch(u + members_[k + kAhead]);
       const std::size_t j = members_[k];
-      lines[j].offset = T(2 * double(z_[j]) - pull_[k] / double(rho_[k]));
+      member_z_[k] = lines[j].offset;  // which `follow` wrote there
+      lines[j].offset = T(2 * double(member_z_[k]) - pull_[k] / double(rho_[k]));
       w[j] = lines[j].at(u[j]);
     }
   }
@@ -142,17 +158,16 @@ class Centre {
     const T* u = weights.sums();
     for (const std::uint32_t j : weights.fresh()) {
       if (held_[j] || u[j] == T(0)) continue;
-      join(j, 1.0f);
-      pull_.back() = double(z_[j]);
+      join(j, 1.0f, weights.lines()[j].offset);
+      pull_.back() = double(member_z_.back());
       out.joined.push_back(j);
     }
     weights.fresh().clear();
     const std::size_t n = members_.size();
     told_.resize(n);
     for (std::size_t k = 0; k < n; ++k) {
-      if (k + kAhead < n) prefetch(u + members_[k + kAhead]), prefetch(z_.data() + members_[k + kAhead]);
-      const std::size_t j = members_[k];
-      const double rho = rho_[k], apart = rho * double(z_[j]) + double(u[j]) - pull_[k];
+      if (k + kAhead < n) prefetch(u + members_[k + kAhead]);
+      const double rho = rho_[k], apart = rho * double(member_z_[k]) + double(u[members_[k]]) - pull_[k];
       told_[k] = float(relaxation * apart);
       out.residual += apart * apart / rho;
     }
@@ -173,26 +188,24 @@ class Centre {
     prefetch_to_write(w + j);
     prefetch_to_write(lines + j);
   }
-  void join(std::size_t j, float rho) {
+  void join(std::size_t j, float rho, T z) {
     held_[j] = true;
     members_.push_back(std::uint32_t(j));
     rho_.push_back(rho);
     pull_.push_back(0.0);
+    member_z_.push_back(z);
   }
-  // Writes only where that changes something, which is nowhere where most of the weights are zero.
-  static void move_to(const T* from, T* to, std::size_t n) {
-    for (std::size_t j = 0; j < n; ++j) {
-      if (to[j] != from[j]) to[j] = from[j];
-    }
+  void write_z(T* z) const {
+    for (std::size_t k = 0; k < near_.size(); ++k) z[near_[k]] = near_z_[k];
   }
 
   Engine<T>& engine_;
   const Structure<T>& structure_;
-  AlignedArray<T> z_;
   std::vector<bool> held_;
   std::vector<std::uint32_t> members_, near_;  // where it takes part, and where its examples read and some share takes part
   std::vector<float> rho_, told_;
-  std::vector<double> pull_;  // ρ v, as the coordinator has it
+  std::vector<double> pull_;            // ρ v, as the coordinator has it
+  std::vector<T> near_z_, member_z_;    // z there; of members, as it was when the engine was aimed
 };
 
 }  // namespace mm

@@ -341,10 +341,12 @@ class Engine {
     recount();
   }
 
-  // The link is a line for each weight from now on (Weights::set_lines), and u is made of the multipliers here.
+  // The link is a line for each weight from now on, which begins at the present w (Weights::set_lines), and u is that of
+  // the multipliers here.
   void set_lines(double C) {
-    rescale(C);
+    blocks_.set_C(C);
     weights_.set_lines();
+    rebuild();
     forget_stiffness();
   }
 

@@ -139,20 +139,15 @@ class Weights {
     T scale, offset;
     T at(T u) const { return offset + scale * u; }
   };
-  // From now on, until another link is set, with the u that there is. Who calls it writes the lines, and w.
+  // From now on, until another link is set: the present w is where they begin. Who calls it makes u anew.
   void set_lines() {
-    if (identity_) {
-      u_.reset(w_.size());
-      std::copy(w_.data(), w_.data() + w_.size(), u_.data());
-    }
+    if (identity_) u_.reset(w_.size());
     identity_ = uniform_ = plain_ = false;
     scales_.reset(0);
     steepest_ = 1.0;
     // All of it is written here, in order: the system takes several times as long to clear memory that steps touch at random.
     lines_.reset(w_.size());
-    std::fill(lines_.data(), lines_.data() + lines_.size(), Line{T(1), T(0)});
-    fresh_.clear();
-    moved_ = 0.0;
+    for (std::size_t j = 0; j < w_.size(); ++j) lines_[j] = {T(1), w_[j]};
   }
   // nullptr: there is a link.
   Line* lines() { return lines_.size() == 0 ? nullptr : lines_.data(); }
