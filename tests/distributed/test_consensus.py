@@ -114,7 +114,8 @@ def test_the_metric_is_that_of_the_planes():
     rho = np.maximum(1, STEEPNESS * np.sqrt(h))[opened.members]
     assert (rho > 1).any()
     np.testing.assert_allclose(opened.rho, rho, rtol=1e-6)
-    np.testing.assert_allclose(opened.pull, rho * w[opened.members] + own[opened.members], rtol=1e-6)
+    pull = (rho * w[opened.members]) + own[opened.members]
+    np.testing.assert_allclose(opened.pull, pull, rtol=1e-6)
 
 
 def test_steps_beside_a_centre_gain_what_they_say():
@@ -179,7 +180,8 @@ def test_coordinator_and_shares_agree(single):
         case = random_case(np.random.default_rng(k), lengths=(2, 3), n_sparse=12, per_token=2)
         engines.append(SDM().start(case.problem(), 0.5, L2(), single))
     size, dtype = engines[0].weights.size, engines[0].weights.dtype
-    reads = [np.repeat(rows[: size // row], row) > 0 for rows, row in (e.rows_read() for e in engines)]
+    answers = [engine.rows_read() for engine in engines]
+    reads = [np.repeat(rows[: size // row], row) > 0 for rows, row in answers]
     assert all(not mine.all() for mine in reads)  # some weights are only those of others
     centres = [Centre(engine) for engine in engines]
     z = np.zeros(size, dtype)

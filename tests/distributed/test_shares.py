@@ -273,8 +273,8 @@ def test_limits_and_callbacks_end_a_run():
 
 def test_rounds_of_consensus_look_now_and_then():
     problem = flat(8)
+    run = coordinator(group_of(problem, N, 3), gap=1e-9, max_rounds=40)
     with pytest.warns(ConvergenceWarning):
-        run = coordinator(group_of(problem, N, 3), gap=1e-9, max_rounds=40)
         found = run.run()
     kinds = [record.kind for record in found.history]
     assert kinds[: Coordinator.WARM] == ["exact"] * Coordinator.WARM

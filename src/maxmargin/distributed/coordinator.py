@@ -160,7 +160,7 @@ class Coordinator:
         self.kept = False  # whether all shares still have z
         self.z: NDArray[Any] | None = None  # the last one that was certified
         self.weights: NDArray[Any] | None = None  # that were certified, unless shares have them
-        self.seen: list[tuple[int, float]] = []  # rounds that know the gap, and the gap: the last two
+        self.seen: list[tuple[int, float]] = []  # the last two rounds that know the gap
         self.metric_at = self.WARM
         self.seconds = 0.0
         self.oracle_calls = 0
@@ -362,7 +362,7 @@ class Coordinator:
             return self._near(1.0)
         # As if it went on to fall as fast as it did between the last two looks.
         fallen = (new / old) ** ((n_round - last) / (last - before))
-        return new * fallen <= self.gap
+        return float(new * fallen) <= self.gap
 
     def _open(self) -> None:
         """Begin rounds of consensus, or begin them anew, with the multipliers that there are."""

@@ -130,7 +130,8 @@ class Meeting:
         new = np.concatenate(pieces)
         self._active[first : self._n] = new
         self._held[first : self._n] = self._whole[new]
-        self._active_link = self._link.at(self.active.astype(np.intp)) if self._has_arrays else self._link
+        places = self.active.astype(np.intp)
+        self._active_link = self._link.at(places) if self._has_arrays else self._link
         self._native_link = self._active_link.native()
 
     def _join(self, moves: Sequence[Moved]) -> None:
@@ -184,7 +185,8 @@ class Meeting:
         """
         self._join(moves)
         for seat, move in zip(self.seats, moves, strict=True):
-            _native.add_told(self._total[: self._n], seat.members, move.change.values, move.change.base)
+            total, change = self._total[: self._n], move.change
+            _native.add_told(total, seat.members, change.values, change.base)
         self.residual = math.sqrt(math.fsum(move.residual for move in moves))
         self._move(relaxation)
 

@@ -12,8 +12,8 @@ regulariser. σ times this problem is the dual of an engine whose C is σC and w
 joint u when the round begins; so the passes of the engine are the local solver as they are.
 
 *Consensus.* `meet` makes the rounds of the other aggregation, in which shares do not add to one u
-but agree on one w (`maxmargin.distributed.consensus`). The engine is the same; only its link is that of
-the share's centre instead of the regulariser's, and so the link is changed where a certificate
+but agree on one w (`maxmargin.distributed.consensus`). The engine is the same; only its link is that
+of the share's centre instead of the regulariser's, and so the link is changed where a certificate
 needs the other one.
 """
 
@@ -328,7 +328,9 @@ class Share:
         order = self.context.order(solver.permute, solver.TOGETHER if several else 1)
         return self.engine.exact_pass(order, options, left)
 
-    def _improve(self, task: Task, begin: float, made: int, *, smooth: bool, least: float = 0.0) -> PassResult:
+    def _improve(
+        self, task: Task, begin: float, made: int, *, smooth: bool, least: float = 0.0
+    ) -> PassResult:
         solver = self.solver
         full = made % solver.full_every == 0 or self.problem.slow_oracle or smooth
         options = PassOptions(
