@@ -12,8 +12,8 @@ regulariser. σ times this problem is the dual of an engine whose C is σC and w
 joint u when the round begins; so the passes of the engine are the local solver as they are.
 
 *Consensus.* `meet` makes the rounds of the other aggregation, in which shares do not add to one u
-but agree on one w (`maxmargin.distributed.consensus`). The engine is the same; only its link is that
-of the share's centre instead of the regulariser's, and so the link is changed where a certificate
+but agree on one w (`maxmargin.distributed.consensus`). The engine is the same; only its link is
+that of the share's centre instead of the regulariser's, and it is changed where a certificate
 needs the other one.
 """
 
