@@ -104,6 +104,8 @@ class Coordinator:
     SEE_EVERY = 3
     #: One safe round in so many, at least, looks at the joint w.
     LOOK_EVERY = 5
+    #: A certificate that is refused makes the next one wait for this share of the gap.
+    CLOSER = 0.7
     #: Shares that are lost are made anew so many times in a row, at most.
     MAX_FAULTS = 20
     #: Certificates in a row that are no better than the best one before training gives up.
@@ -160,6 +162,7 @@ class Coordinator:
         self.kept = False  # whether all shares still have z
         self.z: NDArray[Any] | None = None  # the last one that was certified
         self.weights: NDArray[Any] | None = None  # that were certified, unless shares have them
+        self.aim = self.gap  # at which gap of a round a certificate is worth its cost
         self.seen: list[tuple[int, float]] = []  # the last two rounds that know the gap
         self.metric_at = self.WARM
         self.seconds = 0.0
@@ -214,6 +217,10 @@ class Coordinator:
                 break
             refused = 0 if certificate.gap < 0.9 * best else refused + 1
             best = min(best, certificate.gap)
+            # The z that is certified is one move after the one that the round looked at, and may be
+            # a little worse.
+            if self.fast:
+                self.aim *= self.CLOSER
             if refused >= self.MAX_REFUSED:
                 cause = rounding_reason(self.dtype, self.gap)
                 break
@@ -256,7 +263,7 @@ class Coordinator:
             begin, before = time.perf_counter(), self.seconds
             record = self._with_faults(partial(self._round, left, begin))
             self.faults_in_a_row = 0
-            if record.gap <= self.gap:
+            if record.gap <= self.aim:
                 return ""
             due = time.perf_counter() - self.report_at
             if due > max(self.checkpoint_seconds, 10 * self.report_seconds):
@@ -362,7 +369,7 @@ class Coordinator:
             return self._near(1.0)
         # As if it went on to fall as fast as it did between the last two looks.
         fallen = (new / old) ** ((n_round - last) / (last - before))
-        return float(new * fallen) <= self.gap
+        return float(new * fallen) <= self.aim
 
     def _open(self) -> None:
         """Begin rounds of consensus, or begin them anew, with the multipliers that there are."""
