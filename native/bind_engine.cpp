@@ -1,6 +1,7 @@
 // Python bindings of the dual engine.
 #include <variant>
 
+#include "bind_centre.hpp"
 #include "bind_link.hpp"
 #include "bind_state.hpp"
 #include "certify.hpp"
@@ -75,8 +76,8 @@ class EngineHandle final : public Owned {
   bool quadratic() const {
     return std::visit([](const auto& e) { return e->weights().quadratic(); }, engine_);
   }
-  PassResult collect_pass(int threads, std::optional<double> seconds) {
-    return run(seconds, [&](auto& engine) { return engine.collect_pass(threads); });
+  PassResult collect_pass(int threads, std::optional<double> seconds, bool measured) {
+    return run(seconds, [&](auto& engine) { return engine.collect_pass(threads, measured); });
   }
   PassResult interior_pass(double accuracy, int max_iterations, bool warm, bool prune, std::optional<double> seconds) {
     require(accuracy >= 0.0, "the accuracy must not be negative");
@@ -294,6 +295,29 @@ class EngineHandle final : public Owned {
     require(sums.shape(0) == formulated_.structure<double>()->n_weights(), "expected an entry for each 8-byte weight");
     const auto [penalty, conjugate, risk] = with_certifier(threads, [&](auto& certifier) { return certifier.place(sums.data()); });
     return nb::make_tuple(penalty, conjugate, risk);
+  }
+  // Ω*(u), of the sum of all shares' u.
+  double conjugate_of(Array<double> sums) {
+    require(!mapped(), kNoShares);
+    require(sums.shape(0) == formulated_.structure<double>()->n_weights(), "expected an entry for each 8-byte weight");
+    return with_certifier(1, [&](auto& certifier) { return certifier.conjugate_of(sums.data()); });
+  }
+  // Which rows of weights the examples read, and how long a row is.
+  nb::tuple rows_read() {
+    return std::visit([&](const auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      const Structure<T>& structure = *formulated_.structure<T>();
+      return nb::make_tuple(to_numpy(mm::rows_read(structure)), structure.row_size());
+    }, engine_);
+  }
+  // f(engine, structure), for what is built on the engine (bind_centre.hpp).
+  template <class Call>
+  void visit(Call&& call) {
+    require(!mapped(), kNoShares);
+    std::visit([&](auto& e) {
+      using T = std::decay_t<decltype(*e->weights().data())>;
+      call(*e, *formulated_.structure<T>());
+    }, engine_);
   }
   // Σ of what the slacks cost at the last w that was looked at, and Σ α l less the price of quadratic slacks.
   std::pair<double, double> risk_and_worth() const {
@@ -565,7 +589,7 @@ void bind_engine(nb::module_& m) {
       .def("coordinate_pass", &EngineHandle::coordinate_pass, "order"_a, "options"_a, "seconds"_a = nb::none())
       .property("offers_coordinates", &EngineHandle::offers_coordinates)
       .property("quadratic", &EngineHandle::quadratic)
-      .def("collect_pass", &EngineHandle::collect_pass, "threads"_a = 1, "seconds"_a = nb::none())
+      .def("collect_pass", &EngineHandle::collect_pass, "threads"_a = 1, "seconds"_a = nb::none(), "measured"_a = true)
       .def("interior_pass", &EngineHandle::interior_pass, "accuracy"_a = 0.0, "max_iterations"_a = 100, "warm"_a = true, "prune"_a = false,
            "seconds"_a = nb::none())
       .def("interior_size", &EngineHandle::interior_size)
@@ -602,6 +626,8 @@ void bind_engine(nb::module_& m) {
       .def("settle", &EngineHandle::settle, "sums"_a, "C"_a)
       .def("own_sums", &EngineHandle::own_sums)
       .def("place", &EngineHandle::place, "sums"_a, "threads"_a = 1)
+      .def("conjugate_of", &EngineHandle::conjugate_of, "sums"_a)
+      .def("rows_read", &EngineHandle::rows_read)
       .def("risk_and_worth", &EngineHandle::risk_and_worth)
       .def("grow", &EngineHandle::grow)
       .def("refresh", &EngineHandle::refresh)
@@ -623,6 +649,8 @@ void bind_engine(nb::module_& m) {
       .def("restore_window", &EngineHandle::restore_window, "k"_a, "piece"_a)
       .def("window_size", &EngineHandle::window_size)
       .property("weights", &EngineHandle::weights);
+
+  bind_centre<EngineHandle>(m);
 }
 
 }  // namespace mm

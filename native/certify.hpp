@@ -85,6 +85,14 @@ class Certifier {
     return {penalty, conjugate_of(exact), engine_.blocks().risk()};
   }
 
+  // Ω*(u) alone.
+  double conjugate_of(const double* sums) {
+    Weights<double> exact(exact_.n_weights(), widened_link());
+    std::copy(sums, sums + exact.size(), exact.sums());
+    exact.relink();
+    return conjugate_of(exact);
+  }
+
   // What rounding does to the primal: the sum over the examples of by how much their costs at the
   // engine's own w, as the engine computes them, differ from those at the w of its multipliers in
   // 8-byte arithmetic. `own` are the engine's slacks. Nothing of the engine's state changes but these.

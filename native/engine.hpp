@@ -83,7 +83,7 @@ class Engine {
   PassResult exact_pass(std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) {
     return exact_pass(blocks_, order, options, threads);
   }
-  PassResult collect_pass(int threads) { return collect_pass(blocks_, threads); }
+  PassResult collect_pass(int threads, bool measured = true) { return collect_pass(blocks_, threads, measured); }
   PassResult cached_pass(std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) { return cached_pass(blocks_, order, options, threads); }
 
   PassResult exact_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) {
@@ -115,8 +115,9 @@ class Engine {
   // The oracle at one w. New planes get their place, and for L2 the true gap follows from the sum of
   // the hinges alone: with E = Σ α l, D = C E - ½|w|² and P = ½|w|² - w.u₀ + C Σ max F, the sum
   // P + D = C (E + Σ max F) - w.u₀ has no |w|², and so P - D = C (E + Σ max F) - w.u₀ - 2 D.
-  // (Examples that have weights have them in both sums.)
-  PassResult collect_pass(Blocks<T>& blocks, int threads) {
+  // (Examples that have weights have them in both sums.) Without `measured` no gap is asked for, and no sum over all
+  // weights is made.
+  PassResult collect_pass(Blocks<T>& blocks, int threads, bool measured = true) {
     PassResult result = loop.template run<PassResult>(
         threads, [&](Lane<T>& lane, std::size_t i, std::size_t end, PassResult& share) {
           if (i + 4 < end) {  // the parts of other shares belong to other threads
@@ -133,7 +134,7 @@ class Engine {
           if (!structure_.exact_oracle()) blocks.slacks()[i] = std::max(blocks.slacks()[i], blocks.known(structure_, *lane.ws, i, weights_.data(), blocks.slack()).slack);
           Blocks<T>::drop_idle(blocks[i]);
         });
-    if (result.interrupted) {
+    if (result.interrupted || !measured) {
       result.gap = std::nan("");
     } else if (blocks.slack() == Slack::kHard) {
       result.gap = blocks.hard_primal(weights_.penalty()) - dual_;
@@ -335,13 +336,17 @@ class Engine {
     own_.kept = false;
     joint_.forget();
     weights_.set_link(std::move(link));
-    // What a part learned of the dual's curvature was learned under the old link.
-    for_windows(blocks_.windows(), blocks_.n_examples(), [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) {
-        for (Part<T>& part : blocks_[i]) part.stiffness = 1;
-      }
-    });
+    forget_stiffness();
     recount();
+  }
+
+  // The link is a line for each weight from now on, which begins at the present w (Weights::set_lines), and u is that of
+  // the multipliers here.
+  void set_lines(double C) {
+    blocks_.set_C(C);
+    weights_.set_lines();
+    rebuild();
+    forget_stiffness();
   }
 
   // u was moved by another share of the examples (Δu): w follows, the multipliers here stay. The
@@ -439,6 +444,15 @@ class Engine {
   }
 
  private:
+  // What a part learned of the dual's curvature was learned under the old link.
+  void forget_stiffness() {
+    for_windows(blocks_.windows(), blocks_.n_examples(), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        for (Part<T>& part : blocks_[i]) part.stiffness = 1;
+      }
+    });
+  }
+
   void require_all(const char* what) const {
     if (windows_) throw BadInput(std::string(what) + " needs all planes in memory, and they are kept in windows");
   }

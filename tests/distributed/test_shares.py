@@ -271,6 +271,38 @@ def test_limits_and_callbacks_end_a_run():
     assert not np.isnan(found.certificate.gap)
 
 
+def test_rounds_of_consensus_look_now_and_then():
+    problem = flat(8)
+    run = coordinator(group_of(problem, N, 3), gap=1e-9, max_rounds=40)
+    with pytest.warns(ConvergenceWarning):
+        found = run.run()
+    kinds = [record.kind for record in found.history]
+    assert kinds[: Coordinator.WARM] == ["exact"] * Coordinator.WARM
+    assert kinds[Coordinator.WARM] == "collect"
+    looked = [n for n, kind in enumerate(kinds) if kind != "cached"]
+    assert max(b - a for a, b in itertools.pairwise(looked)) == Coordinator.SEE_EVERY
+    for record in found.history[:-1]:  # the last one has the certificate
+        assert np.isfinite(record.primal) == (record.kind == "collect")
+        assert np.isfinite(record.dual)
+    assert found.history[-1].oracle_calls == N * len(looked)
+
+
+def test_a_certificate_has_the_better_one_of_two_weights():
+    problem = flat(9)
+    group = group_of(problem, N, 2)
+    with pytest.warns(ConvergenceWarning):
+        found = coordinator(group, gap=0.0, max_rounds=12).run()
+    # The last one that was placed is link(u); what is returned is no worse.
+    total = sum(one.sums.dense(12, np.float64) for one in group.call("exact"))
+    np.testing.assert_allclose(group.call_one(0, "weights"), total, atol=1e-12)
+    engine = _native.Engine(problem(0, N), 0.5, False, True)
+    assert found.certificate.primal == pytest.approx(engine.primal_of(found.weights), rel=1e-9)
+    assert found.certificate.primal <= engine.primal_of(total) * (1 + 1e-12)
+    assert group.call_one(0, "conjugate_of", SparseVector.of(total)) == pytest.approx(
+        0.5 * total @ total
+    )
+
+
 def test_bytes_are_counted(capsys):
     problem = flat(7)
     found = coordinator(group_of(problem, N, 2), gap=1e-3, verbose=2).run()
@@ -278,7 +310,7 @@ def test_bytes_are_counted(capsys):
     said = capsys.readouterr().err
     assert said.count("round") == len(found.history)
     assert "MB" in said
-    assert found.history[0].bytes_down == 0
+    assert found.history[0].bytes_down == 0  # no share takes part in a weight yet
     assert all(r.shares == 2 for r in found.history)
 
 

@@ -10,10 +10,10 @@ u_k = C Σ α Δf. In a round
     v_k ← v_k + λ (z + u_k / ρ_k - v_k),
 
 where λ is an over-relaxation. The dual of the share's problem has w_k = 2z - v_k + u_k / ρ_k: it is
-that of an engine whose link has the scale 1 / ρ_k and whose u stands at ρ_k (2z - v_k) + u_k. So
-the passes of the engine, from the multipliers that are there, are the local solver as they are, and
-multipliers stay feasible whatever v_k is: C Σ α l - Ω*(Σ u_k) is a lower bound in every round, and
-Ω(z) + C Σ R_k(z) an upper one. At a fixed point all w_k = z and z = link(Σ u_k).
+that of an engine whose link is this line for each weight. So the passes of the engine, from the
+multipliers that are there, are the local solver as they are, and multipliers stay feasible whatever
+v_k is: C Σ α l - Ω*(Σ u_k) is a lower bound in every round, and Ω(z) + C Σ R_k(z) an upper one. At
+a fixed point all w_k = z and z = link(Σ u_k).
 
 *Members.* A share that never touched a weight takes no part in it: ρ_k = 0 there, and its w_k is z.
 It joins when a round moves u_k there for the first time, with ρ_k = 1 and v_k = z before the
@@ -25,8 +25,13 @@ difference between the shares shrinks by h / (h + ρ) in a round, what they do t
 for all weights the frequent ones or the rare ones are slow. Here ρ = max(1, c √h), with
 h = C Σ α Δf², which the planes that are kept tell for any structure.
 
-*Messages.* A share sends by how much ρ_k v_k changed, in 4 bytes. v_k is then taken to be what the
-coordinator knows of it; what rounding took away is in the next message.
+*Work.* A round of a share has three sweeps over its members and those weights that its examples
+read (``native/centre.hpp``), and none over all weights.
+
+*Messages.* A share sends by how much ρ_k v_k changed, in 2 bytes and without places: both sides
+have its members in the same order. v_k is then taken to be what the coordinator knows of it; what
+rounding took away is in the next message. z comes to it in the same way, at the weights that its
+examples read and some share takes part in.
 """
 
 from __future__ import annotations
@@ -36,40 +41,66 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.distributed.messages import SparseVector
-from maxmargin.distributed.mixing import Memory
+from maxmargin import _native
+from maxmargin._native import Engine
+from maxmargin.distributed.messages import Codes
 
-__all__ = ["Centre", "Moved", "metric_of"]
+__all__ = ["STEEPNESS", "Agreed", "Centre", "Moved", "Opening"]
 
-Floats = NDArray[np.float64]
-
-#: ρ of weights that are touched later, and the least of all others.
-LEAST = 1.0
 #: c of the metric.
-STEEPNESS = 8.0
-#: Differences of which the memory has at most so many.
-DEPTH = 8
+STEEPNESS = 14.0
 
 
-def metric_of(planes: tuple[Any, ...], C: float, size: int) -> Floats:
-    """Return ρ of each weight, by what `Engine.planes` has.
+class Opening(NamedTuple):
+    """With what a share begins.
 
-    Parameters
+    Attributes
     ----------
-    planes : tuple of arrays
-        Examples, losses, multipliers and sparse rows of Δf.
-    C : float
-        Weight of the loss.
-    size : int
-        Number of weights.
+    members : uint32 array
+        Weights that it takes part in.
+    pull, rho : float32 arrays
+        ρ_k v_k and ρ_k there.
+    rows : uint8 array
+        A bit for each row of weights: whether its examples read it.
+    row_size : int
+        Weights in a row.
     """
-    _, _, alpha, indptr, indices, values = planes
-    mass = np.repeat(np.asarray(alpha), np.diff(indptr)) * np.square(values)
-    h = C * np.bincount(indices, weights=mass, minlength=size)
-    # Both sides have it in 4 bytes.
-    rho = np.maximum(LEAST, STEEPNESS * np.sqrt(h)).astype(np.float32)
-    found: Floats = rho.astype(np.float64)
-    return found
+
+    members: NDArray[np.uint32]
+    pull: NDArray[np.float32]
+    rho: NDArray[np.float32]
+    rows: NDArray[np.uint8]
+    row_size: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        arrays = (self.members, self.pull, self.rho, self.rows)
+        return sum(int(array.nbytes) for array in arrays)
+
+
+class Agreed(NamedTuple):
+    """What a share is told of z.
+
+    Attributes
+    ----------
+    joined : uint32 array
+        Weights that its examples read and in which some share takes part from now on.
+    change : Codes
+        Of z at all such weights, the new ones last.
+    exact : array or None
+        z itself there, without the rounding of messages, where it is to be certified.
+    """
+
+    joined: NDArray[np.uint32]
+    change: Codes
+    exact: NDArray[Any] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that have to be sent."""
+        exact = 0 if self.exact is None else int(self.exact.nbytes)
+        return int(self.joined.nbytes) + self.change.nbytes + exact
 
 
 class Moved(NamedTuple):
@@ -77,118 +108,75 @@ class Moved(NamedTuple):
 
     Attributes
     ----------
-    change : SparseVector
-        Of ρ_k v_k; all of it where it joined.
+    change : Codes
+        Of ρ_k v_k at all of its members, the new ones last.
     joined : uint32 array
-        Weights that it takes part in from now on.
-    products : array
-        Of its piece of the residuals (`maxmargin.distributed.mixing`).
+        Weights that it takes part in from now on; ρ_k v_k was z there.
+    residual : float
+        Σ ρ_k (v'_k - v_k)², without over-relaxation.
     """
 
-    change: SparseVector
+    change: Codes
     joined: NDArray[np.uint32]
-    products: Floats
+    residual: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that have to be sent."""
+        return int(self.joined.nbytes) + self.change.nbytes
 
 
 class Centre:
-    """The state of one share, over the weights that it takes part in.
+    """The state of one share.
 
     Parameters
     ----------
-    z : array
-        What all shares have.
-    own : array
-        u_k.
-    rho : array
-        The metric of each weight.
+    engine : Engine
+        Of the share. From `open` on its link is that of the centre, until it gets another one.
     """
 
-    def __init__(self, z: NDArray[Any], own: NDArray[Any], rho: Floats) -> None:
-        self.z = z
-        self._held = own != 0
-        self.members = np.flatnonzero(self._held)
-        self.rho = rho[self.members]
-        # A plane may have touched a weight whose own u is zero all the same: it is no member.
-        self.rho_of_all = np.full(len(z), LEAST)
-        self.rho_of_all[self.members] = self.rho
-        self.own = own[self.members].astype(np.float64)
-        wanted = self.rho * z[self.members] + self.own
-        self.pull = wanted.astype(np.float32).astype(np.float64)
-        self.v = self.pull / self.rho
-        self.memory = Memory(DEPTH)
-        self._level: NDArray[Any] = (z * self.rho_of_all).astype(z.dtype)
+    def __init__(self, engine: Engine) -> None:
+        self._sweeps = _native.Centre(engine)
+        rows, self._row_size = engine.rows_read()
+        self._rows = np.packbits(rows)
 
-    def follow(self, change: SparseVector) -> None:
-        """Take the change of z."""
-        change.add_to(self.z)
-        at = change.indices
-        self._level[at] = self.z[at] * self.rho_of_all[at]
+    def open(self, placed: bool, C: float) -> Opening:
+        """Begin with the multipliers that there are.
 
-    def opening(self) -> tuple[SparseVector, NDArray[np.float32]]:
-        """Return ρ_k v_k, and ρ_k at the same weights."""
-        indices = self.members.astype(np.uint32)
-        return SparseVector(indices, self.pull.astype(np.float32)), self.rho.astype(np.float32)
+        Parameters
+        ----------
+        placed : bool
+            Whether z is the engine's w; else it stays where it is.
+        C : float
+            Of the engine.
+        """
+        sweeps = self._sweeps
+        sweeps.open(placed, C, STEEPNESS)
+        pull = sweeps.pull.astype(np.float32)
+        return Opening(sweeps.members, pull, sweeps.rho, self._rows, self._row_size)
 
-    def mix(self, gamma: tuple[float, ...] | None) -> None:
-        """Go to the state that the coordinator chose; None: to v', and forget what was before."""
-        self.v = self.pull / self.rho
-        if gamma is None:
-            self.memory.forget()
-        elif gamma:
-            self.v = self.memory.mixed(self.v, gamma)
+    def follow(self, agreed: Agreed) -> None:
+        """Take the change of z; the engine's w is z then, unless its link is another one."""
+        self._sweeps.follow(agreed.joined, agreed.change.values, agreed.change.base)
+        if agreed.exact is not None:
+            self._sweeps.take_z(agreed.exact)
 
-    def level(self) -> NDArray[Any]:
-        """Return the u of the engine at which its w is z."""
-        return self._level
+    def aim(self) -> None:
+        """Give the engine the w at which the share's problem begins."""
+        self._sweeps.aim()
 
-    def base(self) -> NDArray[Any]:
-        """Return the u of the engine at which the round begins."""
-        base = self._level.copy()
-        held = self.z[self.members].astype(np.float64)
-        base[self.members] = self.rho * (2 * held - self.v) + self.own
-        return base
-
-    def take(self, own: NDArray[Any], relaxation: float) -> Moved:
+    def take(self, relaxation: float) -> Moved:
         """Take u_k after a round.
 
         Parameters
         ----------
-        own : array
-            u_k, made of the multipliers.
         relaxation : float
             λ.
         """
-        fresh = self._join(own)
-        self.own = own[self.members].astype(np.float64)
-        held = self.z[self.members].astype(np.float64)
-        if fresh is not None:
-            self.v[fresh] = held[fresh]
-        wanted = self.v + relaxation * (held + self.own / self.rho - self.v)
-        told = (self.rho * wanted - self.pull).astype(np.float32)
-        self.pull += told
-        self.memory.add(told / self.rho, self.pull / self.rho - self.v, fresh)
-        sent = told != 0 if fresh is None else (told != 0) | fresh
-        joined = self.members[:0] if fresh is None else self.members[fresh]
-        message = SparseVector(self.members[sent].astype(np.uint32), told[sent])
-        return Moved(message, joined.astype(np.uint32), self.memory.products(self.rho))
+        codes, base, joined, residual = self._sweeps.take(relaxation)
+        return Moved(Codes(codes, base), joined, residual)
 
-    def _join(self, own: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """Take part in weights that were never touched; return which these are."""
-        new = (own != 0) & ~self._held
-        if not new.any():
-            return None
-        self._held |= new
-        members = np.flatnonzero(self._held)
-        places = np.searchsorted(members, self.members)
-        fresh = np.ones(len(members), dtype=bool)
-        fresh[places] = False
-
-        def wide(array: Floats) -> Floats:
-            new = np.zeros(len(members))
-            new[places] = array
-            return new
-
-        self.pull, self.v = wide(self.pull), wide(self.v)
-        self.memory.spread(places, len(members))
-        self.members, self.rho = members, self.rho_of_all[members]
-        return fresh
+    @property
+    def z(self) -> NDArray[Any]:
+        """A copy of z, which is old where no example of the share reads it."""
+        return self._sweeps.z

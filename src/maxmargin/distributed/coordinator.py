@@ -5,9 +5,10 @@ the oracle and some cached passes in every share; then the changes of u are adde
 all. What is here decides on the kind of round and on its passes:
 
 - *Aggregation.* ``"safe"``: CoCoA+ with σ = K; the dual never falls. ``"fast"``: rounds of
-  consensus with Anderson acceleration (`maxmargin.distributed.consensus`); the first `WARM` of them
-  have the metric ρ = 1, the others that of the planes which these found. The dual of each round is
-  that of multipliers that exist, the primal that of z.
+  consensus (`maxmargin.distributed.consensus`); the first `WARM` of them have the metric ρ = 1, the
+  others that of the planes which these found. The dual of each round is that of multipliers that
+  exist, the primal that of z. The oracle looks at z in some of these rounds only: cached passes
+  cost less, and what is looked at too often has few new planes.
 - *Work.* As in `maxmargin.solvers.auto`: exact passes at first, then the oracle at the w that all
   shares have, which tells the true gap; cached passes as long as they pay, which each share decides
   for itself; a smoothing pass at the end of safe rounds that begin near the gap asked for.
@@ -33,6 +34,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin.checks import check_choice, check_number, check_whole
 from maxmargin.distributed.group import ShareGroup, SharesLostError
@@ -97,9 +99,13 @@ class Coordinator:
     #: Rounds of consensus before the planes tell the metric; these have exact passes.
     WARM = 4
     #: λ, the over-relaxation of centres, and cached passes of a round, at most.
-    OVER, CACHED = 1.6, 2
+    OVER, CACHED = 1.8, 2
+    #: One round of consensus in so many, at least, looks at z.
+    SEE_EVERY = 3
     #: One safe round in so many, at least, looks at the joint w.
     LOOK_EVERY = 5
+    #: A certificate that is refused makes the next one wait for this share of the gap.
+    CLOSER = 0.7
     #: Shares that are lost are made anew so many times in a row, at most.
     MAX_FAULTS = 20
     #: Certificates in a row that are no better than the best one before training gives up.
@@ -154,6 +160,10 @@ class Coordinator:
         self.looks = self.collected = 0
         self.meeting: Meeting | None = None
         self.kept = False  # whether all shares still have z
+        self.z: NDArray[Any] | None = None  # the last one that was certified
+        self.weights: NDArray[Any] | None = None  # that were certified, unless shares have them
+        self.aim = self.gap  # at which gap of a round a certificate is worth its cost
+        self.seen: list[tuple[int, float]] = []  # the last two rounds that know the gap
         self.metric_at = self.WARM
         self.seconds = 0.0
         self.oracle_calls = 0
@@ -207,10 +217,16 @@ class Coordinator:
                 break
             refused = 0 if certificate.gap < 0.9 * best else refused + 1
             best = min(best, certificate.gap)
+            # The z that is certified is one move after the one that the round looked at, and may be
+            # a little worse.
+            if self.fast:
+                self.aim *= self.CLOSER
             if refused >= self.MAX_REFUSED:
                 cause = rounding_reason(self.dtype, self.gap)
                 break
-        weights = self._with_faults(lambda: self.group.call_one(0, "weights"))
+        weights = self.weights
+        if weights is None:
+            weights = self._with_faults(lambda: self.group.call_one(0, "weights"))
         if self.checkpoint is not None:
             self._report()
         converged, reason = ending(certificate, self.gap, cause=cause)
@@ -247,7 +263,7 @@ class Coordinator:
             begin, before = time.perf_counter(), self.seconds
             record = self._with_faults(partial(self._round, left, begin))
             self.faults_in_a_row = 0
-            if record.gap <= self.gap:
+            if record.gap <= self.aim:
                 return ""
             due = time.perf_counter() - self.report_at
             if due > max(self.checkpoint_seconds, 10 * self.report_seconds):
@@ -315,20 +331,19 @@ class Coordinator:
         meeting = self.meeting
         assert meeting is not None
         warm = n_round > 1 or self.looks > 0
-        collect = n_round > self.metric_at or self._near(self.solver.CONFIRM)
+        look = "exact" if n_round <= self.metric_at else "collect" if self._due(n_round) else ""
         task = Task(
             n_round=n_round,
             sigma=1.0,
-            look="collect" if collect else "exact",
+            look=look,
             passes=self.CACHED if warm else 0,
-            mixing=meeting.gamma,
             centre_relaxation=self.OVER,
             relaxation=1.0,
             seconds=left,
         )
-        down = self.group.size * meeting.change.nbytes
-        penalty = meeting.penalty if collect else math.nan
-        reports: list[Report] = self.group.call("meet", meeting.change, task)
+        agreed, penalty = meeting.tell(), meeting.penalty
+        down = sum(one.nbytes for one in agreed)
+        reports: list[Report] = self.group.call("meet", task, each=agreed)
         self.kept = True
         meeting.add([report.moved for report in reports], task.centre_relaxation)
         conjugate = meeting.conjugate
@@ -343,12 +358,33 @@ class Coordinator:
             begin=begin,
         )
 
+    def _due(self, n_round: int) -> bool:
+        """Whether the oracle is to look at z: every so often, and where the gap may be reached."""
+        if not self.seen or n_round - self.seen[-1][0] >= self.SEE_EVERY:
+            return True
+        if len(self.seen) < 2:
+            return self._near(self.solver.CONFIRM)
+        (before, old), (last, new) = self.seen
+        if not 0 < new < old:
+            return self._near(1.0)
+        # As if it went on to fall as fast as it did between the last two looks.
+        fallen = (new / old) ** ((n_round - last) / (last - before))
+        return float(new * fallen) <= self.aim
+
     def _open(self) -> None:
         """Begin rounds of consensus, or begin them anew, with the multipliers that there are."""
-        openings = self.group.call("open", not self.kept)
-        z = self.group.call_one(0, "agreed")
-        self.meeting = Meeting(z, self.regularizer.link, openings)
-        self.bytes_sent += sum(pull.nbytes + rho.nbytes for pull, rho in openings)
+        agreed: list[Any] = [None] * self.group.size
+        if not self.kept:
+            z = self.group.call_one(0, "weights")
+        elif self.meeting is not None:
+            z, agreed = self.meeting.z, self.meeting.tell()
+            self.bytes_sent += sum(one.nbytes for one in agreed)
+        else:
+            assert self.z is not None
+            z = self.z
+        openings = self.group.call("open", not self.kept, each=agreed)
+        self.meeting, self.seen = Meeting(z, self.regularizer.link, openings), []
+        self.bytes_sent += sum(opening.nbytes for opening in openings)
 
     def _noted(
         self,
@@ -398,6 +434,7 @@ class Coordinator:
             if math.isfinite(primal):
                 self.open = primal - at
                 gap = relative_gap(primal, at)
+                self.seen = [*self.seen[-1:], (task.n_round, gap)]
         elif before is not None:
             self.open = sum(report.gap for report in reports)
             estimate = relative_gap(at + self.open, at)
@@ -406,7 +443,7 @@ class Coordinator:
         self.seconds += time.perf_counter() - begin
         record = RoundRecord(
             n_pass=task.n_round,
-            kind=task.look,
+            kind=task.look or "cached",
             seconds=self.seconds,
             oracle_calls=self.oracle_calls,
             primal=primal,
@@ -451,20 +488,51 @@ class Coordinator:
         return Certificate(primal, dual, self.C, self.n_examples, approximate, missed)
 
     def _certify(self) -> tuple[float, float, float, int | None]:
-        """Certify link(u) or, after rounds of consensus, the better one of it and z."""
-        # A z that is still zero is no model, whatever its primal.
-        nothing = self.meeting is not None and not self.meeting.z.any()
-        found = self._sync()
-        if nothing or not (self.fast and self.kept):
-            return found
-        primal, dual, unsure, missed = self._judged(self.group.call("place_agreed"), found[1])
-        if primal < found[0]:
-            self.open = primal - dual
-            return primal, dual, unsure, missed
-        return self._sync()
+        """Certify link(u) or, after rounds of consensus, the better one of it and z.
 
-    def _sync(self) -> tuple[float, float, float, int | None]:
+        z is looked at first, since it is better as a rule and shares have it but for its rounding.
+        """
+        self.weights = None
+        # A z that is still zero is no model, whatever its primal.
+        if self.meeting is None or not self.kept or not self.meeting.held.any():
+            return self._sync()
+        total, worth = self._exact_sums()
+        sums = SparseVector.of(total)
+        dual = self.C * worth - self.group.call_one(0, "conjugate_of", sums)
+        agreed, penalty = self.meeting.tell_exact(), self.meeting.penalty
+        self.z = z = self.meeting.z
+        self.meeting = None
+        self.bytes_sent += sums.nbytes + sum(one.nbytes for one in agreed)
+        placed = self.group.call("place_agreed", each=agreed)
+        found = self._judged([replace(one, penalty=penalty) for one in placed], dual)
+        self.dual, self.open = dual, found[0] - dual
+        if relative_gap(found[0], dual) > self.gap:
+            other = self._sync(total, worth)
+            if not found[0] < other[0]:
+                return other
+        self.weights = z
+        return found
+
+    def _exact_sums(self) -> tuple[NDArray[np.float64], float]:
+        """Return u of all multipliers, and Σ α l, both from scratch."""
+        exact: list[Exact] = self.group.call("exact")
+        total = np.zeros(self.n_sums)
+        for one in exact:
+            one.sums.add_to(total)
+        self.bytes_sent += sum(one.sums.nbytes for one in exact)
+        return total, math.fsum(one.worth for one in exact)
+
+    def _sync(
+        self, total: NDArray[np.float64] | None = None, worth: float = 0.0
+    ) -> tuple[float, float, float, int | None]:
         """Rebuild u from all multipliers, give it to all shares, and look at its w.
+
+        Parameters
+        ----------
+        total : array, optional
+            u, if it was rebuilt already.
+        worth : float
+            Σ α l that goes with it.
 
         Returns
         -------
@@ -475,15 +543,13 @@ class Coordinator:
         missed : int or None
             An example whose oracle did.
         """
-        exact: list[Exact] = self.group.call("exact")
-        total = np.zeros(self.n_sums)
-        for one in exact:
-            one.sums.add_to(total)
+        if total is None:
+            total, worth = self._exact_sums()
         sums = SparseVector.of(total)
-        self.bytes_sent += sum(one.sums.nbytes for one in exact) + self.group.size * sums.nbytes
+        self.bytes_sent += self.group.size * sums.nbytes
         placed: list[Placed] = self.group.call("place", sums)
         self.joint.place(self.group.call_one(0, "sums"))
-        dual = self.C * math.fsum(one.worth for one in exact) - placed[0].conjugate
+        dual = self.C * worth - placed[0].conjugate
         found = self._judged(placed, dual)
         self.dual, self.open = dual, found[0] - dual
         self.meeting = None

@@ -8,45 +8,66 @@ weight by weight. For a link with scale s, offset m, thresholds t and bounds tha
 
     z = clip(m + s / (1 + s R) soft(Y - R m)),
 
-which has a closed form for every link (`maxmargin.links`). Shares send changes of ρ_k v_k in 4
-bytes, and get the change of z in 4 bytes; the state v_k is taken to be what was sent. So Σ u_k need
-not be sent as well: ρ_k v'_k = (1 - λ) ρ_k v_k + λ (ρ_k z + u_k), and what the coordinator adds up
-tells the sum of the u_k.
+which has a closed form for every link (`maxmargin.links`). The state v_k is taken to be what was
+sent of it, and the z of the shares what was sent of z. Σ u_k need not be sent as well:
+ρ_k v'_k = (1 - λ) ρ_k v_k + λ (ρ_k z + u_k), and what the coordinator adds up tells the sum of the
+u_k. The sweeps are native (``native/meeting.hpp``).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.distributed.consensus import DEPTH, LEAST, Moved
-from maxmargin.distributed.messages import SparseVector
-from maxmargin.distributed.mixing import Mixing
+from maxmargin import _native
+from maxmargin.distributed.consensus import Agreed, Moved, Opening
+from maxmargin.distributed.messages import Codes
 from maxmargin.links import Link
 
-__all__ = ["Meeting", "held_weights"]
+__all__ = ["Meeting"]
 
+Places = NDArray[np.uint32]
 Floats = NDArray[np.float64]
 
 
-def held_weights(link: Link, pull: Floats, stiffness: Floats) -> Floats:
-    """Return argmin Ω(z) + ½ R z² - Y z.
+def _widened(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return an array with room for more than so many entries; the new ones are zero."""
+    room = np.zeros(size + size // 4, array.dtype)
+    room[: len(array)] = array
+    return room
 
-    Parameters
+
+class _Seat:
+    """What the coordinator knows of one share.
+
+    Attributes
     ----------
-    link : Link
-        Of Ω.
-    pull, stiffness : array
-        Y and R.
+    members : uint32 array
+        Places among the active weights where it takes part, in the share's order.
+    near : int64 array
+        Places of those that its examples read.
+    told : int
+        Active weights that it was told of, whether it reads them or not.
     """
-    inner = pull - stiffness * link.offset
-    soft = np.maximum(inner - link.upper, 0) + np.minimum(inner - link.lower, 0)
-    step = link.scale / (1 + link.scale * stiffness) * soft
-    z: Floats = np.clip(link.offset + step, link.least, link.most)
-    return z
+
+    def __init__(self, opening: Opening) -> None:
+        self._reads = np.unpackbits(opening.rows).astype(bool)
+        self._row_size = opening.row_size
+        self.members: Places = np.empty(0, np.uint32)
+        self.near = np.empty(0, np.int64)
+        self.told = 0
+
+    def tell(self, active: Places, change: Codes) -> Agreed:
+        """Return what the share has to know of a change of z."""
+        new = active[self.told :]
+        read = np.flatnonzero(self._reads[new // self._row_size])
+        self.near = np.concatenate([self.near, read + self.told])
+        self.told = len(active)
+        return Agreed(new[read], Codes(change.values[self.near], change.base))
 
 
 class Meeting:
@@ -58,98 +79,99 @@ class Meeting:
         That all shares have.
     link : Link
         Of the regulariser, in the same layout.
-    openings : sequence
-        Of each share, as ``Centre.opening`` gives them.
+    openings : sequence of Opening
+        Of each share.
     """
 
-    def __init__(
-        self,
-        z: NDArray[Any],
-        link: Link,
-        openings: Sequence[tuple[SparseVector, NDArray[np.float32]]],
-    ) -> None:
-        self.z, self.link = z.copy(), link
-        taken = np.zeros(len(z), dtype=bool)
-        for pulled, _ in openings:
-            taken[pulled.indices] = True
-        self.active = np.flatnonzero(taken)
-        self._link = link.at(self.active)
-        self._place = np.full(len(z), -1, dtype=np.int64)
-        self._place[self.active] = np.arange(len(self.active))
-        self.pull = np.zeros(len(self.active))
-        self.stiffness = np.zeros(len(self.active))
-        for pulled, rho in openings:
-            at = self._place[pulled.indices]
-            self.pull[at] += pulled.values
-            self.stiffness[at] += rho
-        self.mixed = self.pull
-        self.sums = np.zeros(len(self.active))
-        self.mixing = Mixing()
-        self.gamma: tuple[float, ...] | None = None
-        self._differences: list[Floats] = []
-        self.residual = np.nan
-        self._started = False
-        # Where no share takes part, z is link(0), from the first round on.
-        idle = np.flatnonzero(~taken)
-        self._idle = self._least_penalty(idle)
-        told = (link.at(idle).weights(np.zeros(len(idle))) - self.z[idle]).astype(np.float32)
-        self.z[idle] += told
-        left = SparseVector(idle[told != 0].astype(np.uint32), told[told != 0])
-        self.change = left
-        self._move()
-        if len(left.indices):
-            both = np.concatenate([left.indices, self.change.indices])
-            order = np.argsort(both)
-            values = np.concatenate([left.values, self.change.values])
-            self.change = SparseVector(both[order], values[order])
+    def __init__(self, z: NDArray[Any], link: Link, openings: Sequence[Opening]) -> None:
+        self._whole, self._link = z.copy(), link
+        self.seats = [_Seat(opening) for opening in openings]
+        # Where no share takes part, z is link(0), which some shares may still have to be told.
+        rest = link.weights(np.zeros(len(z))).astype(z.dtype) if self._has_arrays else 0
+        taken = z != rest
+        for opening in openings:
+            taken[opening.members] = True
+        self._place = np.full(len(z), -1, dtype=np.int32)
+        self._n = 0
+        self._active: Places = np.empty(0, np.uint32)
+        self._pull, self._stiffness, self._total = np.empty(0), np.empty(0), np.empty(0)
+        self._held = np.empty(0, z.dtype)
+        self._rest = self._least_penalty(np.flatnonzero(~taken)) if self._has_arrays else 0.0
+        self._add_active([np.flatnonzero(taken).astype(np.uint32)])
+        for seat, opening in zip(self.seats, openings, strict=True):
+            seat.members = self._place[opening.members].astype(np.uint32)
+            self.pull[seat.members] += opening.pull
+            self.stiffness[seat.members] += opening.rho
+        self.residual = self.conjugate = math.nan
+        self._move(1.0)
 
-    def _least_penalty(self, places: NDArray[np.intp]) -> float:
+    @property
+    def _has_arrays(self) -> bool:
+        """Whether weights differ in their link; else link(0) is 0 and costs nothing."""
+        return any(np.ndim(value) > 0 for value in vars(self._link).values())
+
+    def _least_penalty(self, places: NDArray[Any]) -> float:
         """Ω of link(0) at some weights, which is the least that they can have."""
-        link = self.link.at(places)
+        link = self._link.at(places.astype(np.intp))
         return link.penalty(link.weights(np.zeros(len(places))))
 
-    def _activate(self, moves: Sequence[Moved]) -> None:
+    def _add_active(self, pieces: Sequence[Places]) -> None:
         """Make room for weights that a share takes part in for the first time."""
-        joined = np.unique(np.concatenate([move.joined for move in moves])).astype(np.intp)
-        new = joined[self._place[joined] < 0]
-        if len(new) == 0:
-            return
-        self._idle -= self._least_penalty(new)
-        active = np.sort(np.concatenate([self.active, new]))
-        places = np.searchsorted(active, self.active)
+        first = self._n
+        for piece in pieces:
+            self._place[piece] = np.arange(self._n, self._n + len(piece))
+            self._n += len(piece)
+        if self._n > len(self._active):
+            # More than is needed now: some weights join in nearly every round.
+            self._active = _widened(self._active, self._n)
+            self._pull, self._total = _widened(self._pull, self._n), _widened(self._total, self._n)
+            self._stiffness = _widened(self._stiffness, self._n)
+            self._held = _widened(self._held, self._n)
+        new = np.concatenate(pieces)
+        self._active[first : self._n] = new
+        self._held[first : self._n] = self._whole[new]
+        places = self.active.astype(np.intp)
+        self._active_link = self._link.at(places) if self._has_arrays else self._link
+        self._native_link = self._active_link.native()
 
-        def wide(array: Floats) -> Floats:
-            room = np.zeros(len(active))
-            room[places] = array
-            return room
+    def _join(self, moves: Sequence[Moved]) -> None:
+        """Let shares take part in weights that they touched for the first time."""
+        pieces = []
+        for move in moves:
+            new = move.joined[self._place[move.joined] < 0]
+            self._place[new] = 0  # so that it is new for one share only
+            pieces.append(new)
+        if any(len(new) > 0 for new in pieces):
+            if self._has_arrays:
+                self._rest -= sum(self._least_penalty(new) for new in pieces)
+            self._add_active(pieces)
+        for seat, move in zip(self.seats, moves, strict=True):
+            if len(move.joined) == 0:
+                continue
+            at = self._place[move.joined].astype(np.uint32)
+            seat.members = np.concatenate([seat.members, at])
+            self.pull[at] += self._held[at]
+            self.stiffness[at] += 1.0  # the ρ of who joins
 
-        self.pull, self.stiffness = wide(self.pull), wide(self.stiffness)
-        self.mixed = wide(self.mixed)
-        self._differences = [wide(array) for array in self._differences]
-        self.active, self._link = active, self.link.at(active)
-        self._place[active] = np.arange(len(active))
-
-    def _move(self) -> None:
+    def _move(self, relaxation: float) -> None:
         """Find the next z, and what shares have to be told of it."""
-        z = held_weights(self._link, self.mixed, self.stiffness)
-        held = self.z[self.active]
-        told = (z - held).astype(np.float32)
-        self.z[self.active] = held + told.astype(self.z.dtype)
-        moved = told != 0
-        self.change = SparseVector(self.active[moved].astype(np.uint32), told[moved])
+        codes, base, penalty, conjugate = _native.hold(
+            self._native_link,
+            self.pull,
+            self._total[: self._n],
+            self.stiffness,
+            relaxation,
+            self.held,
+        )
+        self.change = Codes(codes, base)
+        #: Ω(z) of the z that is told.
+        self.penalty = penalty + self._rest
+        #: Ω*(Σ u_k) after the last round; where no share takes part, u is 0.
+        self.conjugate = conjugate - self._rest
 
-    @property
-    def penalty(self) -> float:
-        """Ω(z) of the z that was sent."""
-        # Rounding to 4 bytes may leave the bounds of a weight.
-        held = self.z[self.active].astype(np.float64)
-        z = np.clip(held, self._link.least, self._link.most)
-        return self._link.penalty(z) + self._idle
-
-    @property
-    def conjugate(self) -> float:
-        """Ω*(Σ u_k) after the last round; where no share takes part, u is 0."""
-        return self._link.conjugate(self.sums) - self._idle
+    def tell(self) -> list[Agreed]:
+        """Return what each share has to know of the last change of z; once for each change."""
+        return [seat.tell(self.active, self.change) for seat in self.seats]
 
     def add(self, moves: Sequence[Moved], relaxation: float) -> None:
         """Take what the shares did at the present z, and choose the next one.
@@ -161,31 +183,55 @@ class Meeting:
         relaxation : float
             λ of the round.
         """
-        self._activate(moves)
-        total, fresh = np.zeros(len(self.active)), np.zeros(len(self.active))
-        before = self.mixed.copy()
-        z = self.z[self.active].astype(np.float64)
-        for move in moves:
-            total[self._place[move.change.indices]] += move.change.values
-            if len(move.joined):
-                told = np.searchsorted(move.change.indices, move.joined)
-                at = self._place[move.joined]
-                fresh[at] += move.change.values[told]
-                before[at] += LEAST * z[at]
-                self.stiffness[at] += LEAST
-        self.pull = self.pull + total
-        together = (self.pull - (1 - relaxation) * before) / relaxation
-        self.sums = together - self.stiffness * z
-        products = np.sum([move.products for move in moves], axis=0)
-        self.residual = float(np.sqrt(max(products[-1, -1], 0.0)))
-        if self._started:
-            self._differences = [*self._differences, total - fresh][-DEPTH:]
-        self._started = True
-        self.gamma = self.mixing.decide(products)
-        self.mixed = self.pull
-        if self.gamma is None:
-            self._differences, self._started = [], False
-        else:
-            for weight, difference in zip(self.gamma, self._differences, strict=True):
-                self.mixed = self.mixed - weight * difference
-        self._move()
+        self._join(moves)
+        for seat, move in zip(self.seats, moves, strict=True):
+            total, change = self._total[: self._n], move.change
+            _native.add_told(total, seat.members, change.values, change.base)
+        self.residual = math.sqrt(math.fsum(move.residual for move in moves))
+        self._move(relaxation)
+
+    def tell_exact(self) -> list[Agreed]:
+        """Give z without the rounding of messages, and return what each share has to know of it.
+
+        What a link holds at a bound or at zero is there then.
+        """
+        link, R = self._active_link, self.stiffness
+        soft = self.pull - R * link.offset
+        soft = np.maximum(soft - link.upper, 0) + np.minimum(soft - link.lower, 0)
+        z = link.offset + link.scale / (1 + link.scale * R) * soft
+        told = self.tell()
+        self.held[:] = np.clip(z, link.least, link.most)
+        # In 4 bytes the weight that is nearest to a bound may lie beyond it.
+        held = np.clip(self.held.astype(np.float64), link.least, link.most)
+        self.penalty = link.penalty(held) + self._rest
+        return [
+            one._replace(exact=self.held[seat.near])
+            for one, seat in zip(told, self.seats, strict=True)
+        ]
+
+    @property
+    def active(self) -> Places:
+        """Weights that some share takes part in, or that some still have to be told of."""
+        return self._active[: self._n]
+
+    @property
+    def pull(self) -> Floats:
+        """Y at the active weights."""
+        return self._pull[: self._n]
+
+    @property
+    def stiffness(self) -> Floats:
+        """R at the active weights."""
+        return self._stiffness[: self._n]
+
+    @property
+    def held(self) -> NDArray[Any]:
+        """The z that shares have once they were told, at the active weights."""
+        return self._held[: self._n]
+
+    @property
+    def z(self) -> NDArray[Any]:
+        """The same at all weights."""
+        z = self._whole.copy()
+        z[self.active] = self.held
+        return z

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EMPTY", "Exact", "Found", "Placed", "Report", "SparseVector", "Task"]
+__all__ = ["EMPTY", "Codes", "Exact", "Found", "Placed", "Report", "SparseVector", "Task"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,27 @@ class SparseVector:
         return cls(places.astype(np.uint32), values if dtype is None else values.astype(dtype))
 
 
+@dataclass(frozen=True)
+class Codes:
+    """Changes in two bytes each, at weights that both sides know.
+
+    Attributes
+    ----------
+    values : uint16 array
+        As ``native/short_floats.hpp`` has them.
+    base : int
+        Where their exponents begin.
+    """
+
+    values: NDArray[np.uint16]
+    base: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that have to be sent."""
+        return int(self.values.nbytes)
+
+
 EMPTY = SparseVector(np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
@@ -65,8 +86,6 @@ class Task:
         Number of the round, from 1.
     sigma : float
         σ: passes of the share see u + σ Δu_k. 1 in rounds of consensus.
-    mixing : tuple of float, or None
-        γ of a round of consensus (`maxmargin.distributed.mixing`); None: forget the memory.
     centre_relaxation : float
         λ of a round of consensus (`maxmargin.distributed.consensus`).
     look : {"exact", "collect", ""}
@@ -88,7 +107,6 @@ class Task:
     sigma: float
     look: str
     passes: int
-    mixing: tuple[float, ...] | None = None
     centre_relaxation: float = 1.0
     average: float = 0.0
     relaxation: float = 1.3
@@ -144,10 +162,7 @@ class Report:
     @property
     def nbytes(self) -> int:
         """Bytes of its vectors."""
-        if self.moved is None:
-            return self.change.nbytes
-        joined, products = self.moved.joined.nbytes, self.moved.products.nbytes
-        return int(self.moved.change.nbytes + joined + products)
+        return self.change.nbytes if self.moved is None else int(self.moved.nbytes)
 
 
 @dataclass(frozen=True)

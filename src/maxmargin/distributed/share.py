@@ -12,8 +12,8 @@ regulariser. σ times this problem is the dual of an engine whose C is σC and w
 joint u when the round begins; so the passes of the engine are the local solver as they are.
 
 *Consensus.* `meet` makes the rounds of the other aggregation, in which shares do not add to one u
-but agree on one w (`maxmargin.distributed.consensus`). The engine is the same; only its link is the
-metric of the share instead of the regulariser's, and so the link is changed where a certificate
+but agree on one w (`maxmargin.distributed.consensus`). The engine is the same; only its link is
+that of the share's centre instead of the regulariser's, and it is changed where a certificate
 needs the other one.
 """
 
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._native import Engine, PassOptions, PassResult, Problem
-from maxmargin.distributed.consensus import Centre, metric_of
+from maxmargin.distributed.consensus import Agreed, Centre, Opening
 from maxmargin.distributed.messages import (
     EMPTY,
     Exact,
@@ -40,7 +40,6 @@ from maxmargin.distributed.messages import (
     Task,
 )
 from maxmargin.errors import NotCompatibleError
-from maxmargin.links import Link
 from maxmargin.regularizers import Regularizer
 from maxmargin.solvers.refusals import check_compatible
 from maxmargin.solvers.sdm import SDM
@@ -128,6 +127,8 @@ class Share:
 
     #: A round of consensus has solved its problem when a pass gains this share of all its passes.
     SOLVED = 0.1
+    #: Its passes but the first visit parts whose violation is at least this share of the mean one.
+    BUSY = 0.3
 
     def __init__(
         self,
@@ -229,89 +230,85 @@ class Share:
 
     # ---- rounds of consensus ----
 
-    def open(self, placed: bool) -> tuple[SparseVector, NDArray[np.float32]]:
+    def open(self, placed: bool, agreed: Agreed | None) -> Opening:
         """Begin rounds of consensus with the multipliers that there are.
 
         Parameters
         ----------
         placed : bool
             Whether z is the w that was placed last; else it stays where it is.
-
-        Returns
-        -------
-        pull, rho : SparseVector, array
-            As ``Centre.opening``.
+        agreed : Agreed or None
+            By how much z has moved since the last round, if there was one.
         """
-        z = np.array(self.engine.weights) if placed or self.centre is None else self.centre.z
-        self.engine.rescale(self.C)  # which makes u of its own multipliers alone
-        own, self.sigma = self.engine.sums(), 1.0
-        self.centre = Centre(z, own, metric_of(self.engine.planes(), self.C, len(z)))
-        self._relink(metric=True)
-        return self.centre.opening()
+        self.sigma = 1.0
+        if self.centre is None:
+            self.centre = Centre(self.engine)
+        if agreed is not None:
+            self.centre.follow(agreed)
+        self._metric = True
+        return self.centre.open(placed, self.C)
 
-    def meet(self, change: SparseVector, task: Task) -> Report:
+    def meet(self, task: Task, agreed: Agreed) -> Report:
         """Make a round of consensus.
 
         Parameters
         ----------
-        change : SparseVector
-            By how much z has moved since the last round.
         task : Task
             What to do.
+        agreed : Agreed
+            By how much z has moved since the last round.
         """
         begin, centre = time.perf_counter(), self.centre
         assert centre is not None
-        centre.follow(change)
-        centre.mix(task.mixing)
-        base = centre.base()
+        centre.follow(agreed)
         tally = _Tally()
-        self.engine.settle(centre.level() if task.look == "collect" else base, self.C)
-        if task.look:
-            self._first(task, begin, tally)
         if task.look == "collect":
-            self.engine.settle(base, self.C)
+            self._first(task, begin, tally)
+        centre.aim()
+        if task.look == "exact":
+            self._first(task, begin, tally)
         self._solve(task, begin, tally)
-        # Not what the passes added to u: in 4 bytes, beside ρ (2z - v), the errors of all steps
-        # add up from round to round, and the dual would be that of no multipliers.
-        self.engine.rescale(self.C)
-        moved = centre.take(self.engine.sums(), task.centre_relaxation)
+        moved = centre.take(task.centre_relaxation)
         return self._report(tally, task, begin, EMPTY, moved)
 
     def _solve(self, task: Task, begin: float, tally: _Tally) -> None:
-        """Make cached passes over all parts, until one gains little of what they did."""
-        gained = 0.0
+        """Make cached passes until one gains little of what they did.
+
+        The first visits all parts; each of the others those whose violation is not far below the
+        mean that the pass before met, as in `maxmargin.solvers.auto`.
+        """
+        gained, least = 0.0, 0.0
         for _ in range(task.passes):
             if tally.interrupted:
                 break
-            result = self._improve(task, begin, 0, smooth=False)
+            result = self._improve(task, begin, 0, smooth=False, least=least)
             tally.count(result)
             gained += result.gain
             if result.gain <= self.SOLVED * gained:
                 break
+            least = self.BUSY * result.cached_gap / self.C / max(result.visits, 1)
 
-    def agreed(self) -> NDArray[Any]:
-        """Return z, as all shares have it."""
-        assert self.centre is not None
-        return self.centre.z
+    def place_agreed(self, agreed: Agreed) -> Placed:
+        """Take z as the w that is certified, and look at it with the oracle.
 
-    def place_agreed(self) -> Placed:
-        """Take z as the w that is certified, and look at it with the oracle."""
+        Parameters
+        ----------
+        agreed : Agreed
+            With z itself. (Ω(z) is not that of `Placed`: the share knows z where its examples read
+            it, and the coordinator everywhere.)
+        """
         assert self.centre is not None
+        self.centre.follow(agreed)
         sums = self.link.sums(self.centre.z)
         if self.joint.dtype == np.float32:
             sums = self.engine.widened_array(np.ascontiguousarray(sums, dtype=np.float64))
         return self._place(np.ascontiguousarray(sums, dtype=np.float64))
 
-    def _relink(self, *, metric: bool) -> None:
-        """Give the engine the link of the centre's metric, or that of the regulariser."""
-        if metric:
-            assert self.centre is not None
-            rho = self.centre.rho_of_all
-            plain = bool((rho == 1.0).all())
-            self.engine.relink((Link() if plain else Link(scale=1 / rho)).native())
-        elif self._metric:
+    def _relink(self) -> None:
+        """Give the engine the link of the regulariser."""
+        if self._metric:
             self.engine.relink(self.link.native())
-        self._metric = metric
+        self._metric = False
 
     @staticmethod
     def _left(task: Task, begin: float) -> float | None:
@@ -322,7 +319,8 @@ class Share:
     def _look(self, task: Task, begin: float) -> PassResult:
         left, solver = self._left(task, begin), self.solver
         if task.look == "collect":
-            return self.engine.collect_pass(self.threads, left)
+            # In rounds of consensus the coordinator has what the gap needs besides the slacks.
+            return self.engine.collect_pass(self.threads, left, measured=not self._metric)
         idle = solver.IDLE * task.average if solver.slack == "linear" else 0.0
         options = PassOptions(tau=idle, tau_relative=solver.SMO_DEPTH, prune=solver.prune)
         parts, n = self.engine.size()["parts"], self.context.n_examples
@@ -330,14 +328,16 @@ class Share:
         order = self.context.order(solver.permute, solver.TOGETHER if several else 1)
         return self.engine.exact_pass(order, options, left)
 
-    def _improve(self, task: Task, begin: float, made: int, *, smooth: bool) -> PassResult:
+    def _improve(
+        self, task: Task, begin: float, made: int, *, smooth: bool, least: float = 0.0
+    ) -> PassResult:
         solver = self.solver
         full = made % solver.full_every == 0 or self.problem.slow_oracle or smooth
         options = PassOptions(
             tau_relative=solver.SMO_DEPTH,
             relaxation=min(solver.relaxation, solver.SMOOTH) if smooth else task.relaxation,
             recombine=True,
-            min_violation=0.0 if full else solver.BUSY * task.average,
+            min_violation=least if full else solver.BUSY * task.average,
             prune=solver.prune,
         )
         order = self.context.order(solver.permute)
@@ -351,6 +351,16 @@ class Share:
         sums /= self.sigma
         return Exact(SparseVector.of(sums), self.engine.risk_and_worth()[1])
 
+    def conjugate_of(self, sums: SparseVector) -> float:
+        """Return Ω*(u) of an exact joint u.
+
+        Parameters
+        ----------
+        sums : SparseVector
+            As in `place`.
+        """
+        return self.engine.conjugate_of(sums.dense(self.n_sums, np.float64))
+
     def place(self, sums: SparseVector) -> Placed:
         """Take an exact joint u, and look at its w with the oracle.
 
@@ -362,7 +372,7 @@ class Share:
         return self._place(sums.dense(self.n_sums, np.float64))
 
     def _place(self, total: NDArray[np.float64]) -> Placed:
-        self._relink(metric=False)
+        self._relink()
         penalty, conjugate, risk = self.engine.place(total, self.threads)
         self.joint = self.engine.sums()
         unsure, missed = self.engine.oracle_error_bound, self.engine.missed
