@@ -69,13 +69,13 @@ class Centre {
   // `steepness` √h where that is more.
   void open(bool placed, double C, double steepness) {
     const std::size_t n = structure_.n_weights();
-    if (!placed) write_z(engine_.weights().data());
-    if (engine_.weights().lines() == nullptr) {
+    if (!placed) write_z(engine_.weights_to_change().data());
+    if (engine_.weights_to_change().lines() == nullptr) {
       engine_.set_lines(C);
     } else {
-      for (const std::uint32_t j : members_) engine_.weights().lines()[j] = {T(1), engine_.weights().data()[j]};
+      for (const std::uint32_t j : members_) engine_.weights_to_change().lines()[j] = {T(1), engine_.weights().data()[j]};
     }
-    Weights<T>& weights = engine_.weights();
+    Weights<T>& weights = engine_.weights_to_change();
     const T* u = weights.sums();
     T* w = weights.data();
     auto* lines = weights.lines();
@@ -105,7 +105,7 @@ class Centre {
   const std::vector<double>& pull() const { return pull_; }
   // z, which is old where no example reads it.
   std::vector<T> z() const {
-    const T* w = std::as_const(engine_).weights().data();
+    const T* w = engine_.weights().data();
     std::vector<T> z(w, w + structure_.n_weights());
     write_z(z.data());
     return z;
@@ -117,7 +117,7 @@ class Centre {
       if (j >= structure_.n_weights()) throw BadInput("a weight that is none joins");
     }
     if (codes.size() != near_.size() + joined.size()) throw BadInput("the change of z is not that of the weights near by");
-    Weights<T>& weights = engine_.weights();
+    Weights<T>& weights = engine_.weights_to_change();
     T* w = weights.data();
     auto* lines = weights.lines();
     if (lines == nullptr) throw BadInput("z changes before rounds of consensus begin");
@@ -138,7 +138,7 @@ class Centre {
 
   // w = 2z - v + u_k / ρ, from which the share's problem is solved.
   void aim() {
-    Weights<T>& weights = engine_.weights();
+    Weights<T>& weights = engine_.weights_to_change();
     T* w = weights.data();
     const T* u = weights.sums();
     auto* lines = weights.lines();
@@ -154,7 +154,7 @@ class Centre {
   // Take u_k after a round: ρ v ← (1 - λ) ρ v + λ (ρ z + u_k).
   Told take(double relaxation) {
     Told out;
-    Weights<T>& weights = engine_.weights();
+    Weights<T>& weights = engine_.weights_to_change();
     const T* u = weights.sums();
     for (const std::uint32_t j : weights.fresh()) {
       if (held_[j] || u[j] == T(0)) continue;

@@ -476,7 +476,7 @@ class Engine {
   // How many threads make the steps at the same time (joint_steps.hpp). There must be enough steps, and room for copies.
   std::size_t joint_members(std::span<const std::uint32_t> order, const PassOptions& options, int threads) const {
     if (threads < 2 || !options.joint || blocks_.n_examples() < kMany || windows_ || own_.kept) return 1;
-    if (weights_.mapped() || weights_.lagging() || blocks_.slack() != Slack::kLinear) return 1;
+    if (weights_.mapped() || weights_.lagging() || weights_.lined() || blocks_.slack() != Slack::kLinear) return 1;
     if (options.rounds > 1 || options.epsilon >= 0.0 || options.replay > 0 || options.tolerance != kInfinity) return 1;
     if (options.average || options.frank_wolfe || options.coordinate) return 1;
     if (!structure_.thread_safe() || !structure_.shares_steps() || !distinct(order)) return 1;

@@ -55,7 +55,7 @@ class Weights {
   }
   // One step of the exchange between two visits; true if weights changed.
   bool tick_seat() { return seat_ != nullptr && seat_->tick(*this); }
-  // A copy of others, with memory of its own.
+  // A copy of others, with memory of its own. (Not where w has lines, or β.)
   void become(const Weights& all) {
     link_ = all.link_;
     identity_ = direct_ = all.identity_;
@@ -196,13 +196,14 @@ class Weights {
   // From now on, until another link is set: the present w is where they begin. Who calls it makes u anew.
   void set_lines() {
     if (identity_) u_.reset(w_.size());
-    identity_ = uniform_ = plain_ = false;
+    identity_ = direct_ = uniform_ = plain_ = false;
     scales_.reset(0);
     steepest_ = 1.0;
     // All of it is written here, in order: the system takes several times as long to clear memory that steps touch at random.
     lines_.reset(w_.size());
     for (std::size_t j = 0; j < w_.size(); ++j) lines_[j] = {T(1), w_[j]};
   }
+  bool lined() const { return lines_.size() > 0; }
   // nullptr: there is a link.
   Line* lines() { return lines_.size() == 0 ? nullptr : lines_.data(); }
   // Where u was zero before it was added to, some places more than once.
