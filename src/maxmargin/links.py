@@ -82,9 +82,17 @@ class Link:
         fields = vars(self).items()
         return Link(**{name: x if np.ndim(x) == 0 else np.asarray(x)[places] for name, x in fields})
 
+    @property
+    def identity(self) -> bool:
+        """Whether w = u, as for L2: of millions of weights nothing is to be done then."""
+        pairs = zip(vars(self).values(), vars(Link()).values(), strict=True)
+        return all(np.ndim(value) == 0 and value == plain for value, plain in pairs)
+
     def weights(self, u: NDArray[Any]) -> NDArray[np.float64]:
         """Return link(u)."""
         u = u.astype(np.float64, copy=False)
+        if self.identity:
+            return u
         soft = np.maximum(u - self.upper, 0) + np.minimum(u - self.lower, 0)
         return np.clip(self.offset + self.scale * soft, self.least, self.most)
 
@@ -95,11 +103,8 @@ class Link:
         weight of scale 0 has no u but that either, and one beyond its bounds counts as at them.
         """
         w = weights.astype(np.float64, copy=False)
-        if all(
-            np.ndim(value) == 0 and value == plain
-            for value, plain in zip(vars(self).values(), vars(Link()).values(), strict=True)
-        ):
-            return w  # L2: millions of weights, of which nothing is to be done
+        if self.identity:
+            return w
         w = np.clip(w, self.least, self.most)
         d = w - self.offset
         scale = np.broadcast_to(np.asarray(self.scale, dtype=np.float64), d.shape)
@@ -109,6 +114,9 @@ class Link:
     def penalty(self, weights: NDArray[Any]) -> float:
         """Return Ω(w), summed in 8-byte arithmetic; infinity where Ω does not allow w."""
         w = weights.astype(np.float64, copy=False)
+        if self.identity:
+            with np.errstate(over="ignore"):
+                return 0.5 * float(w @ w)
         d = w - self.offset
         scale = np.broadcast_to(np.asarray(self.scale, dtype=np.float64), d.shape)
         held = scale == 0

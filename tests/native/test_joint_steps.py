@@ -14,7 +14,15 @@ import pytest
 from sklearn.base import clone
 
 from kit import pressing
-from maxmargin import SDM, SequenceTagger, StructuralSVM, _native
+from maxmargin import (
+    SDM,
+    ElasticNet,
+    GaussianPrior,
+    Nonnegative,
+    SequenceTagger,
+    StructuralSVM,
+    _native,
+)
 from maxmargin.features.encode import FeatureEncoder
 from maxmargin.solvers import solve
 from maxmargin.structures import Chain
@@ -43,7 +51,7 @@ def sentences(n: int = N, seed: int = 0) -> tuple[list[list[list[str]]], list[li
 def problem() -> Any:
     chain = Chain(encoder=FeatureEncoder())
     batch, codes = chain.learn(*sentences())
-    assert batch.n_sparse > 4000  # both kinds of rows are there, contended and shared
+    assert batch.n_sparse > 4000  # rows that many examples have, and rare ones
     return chain.encoded_problem(batch, codes)
 
 
@@ -82,8 +90,8 @@ def test_passes_keep_the_books(problem: Any, threads: int, single: bool) -> None
 
 @pytest.mark.parametrize("threads", THREADS)
 def test_no_addition_is_lost(threads: int) -> None:
-    # Rows that nearly every step moves, numbered behind those of which threads have copies: all
-    # threads add to them at the same time, and u must still be that of the multipliers.
+    # Rows that nearly every step moves, far apart in memory: all threads add to them at the same
+    # time, and u must still be that of the multipliers.
     X, y = sentences()
     X = [[[f"n{i} {t}", *token] for t, token in enumerate(x)] for i, x in enumerate(X)]
     first = [[f"a{k}" for k in range(8000)]]
@@ -123,6 +131,50 @@ def test_training_reaches_the_gap_and_its_certificate_holds(problem: Any, n_jobs
     primal = many.engine.primal_of(np.asarray(many.weights), 1)
     assert primal == pytest.approx(many.certificate.primal, rel=1e-9)
     assert not np.array_equal(one.weights, many.weights)  # else nothing was tested here
+
+
+#: Thresholds; a scale for each weight and an offset; bounds.
+REGULARIZERS = {
+    "elastic net": lambda n: ElasticNet(l1_ratio=0.2),
+    "prior": lambda n: GaussianPrior(np.full(n, 0.01), np.linspace(0.5, 2.0, n)),
+    "scales": lambda n: GaussianPrior(0.0, np.linspace(0.5, 2.0, n)),
+    "nonnegative": lambda n: Nonnegative(),
+}
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("name", REGULARIZERS)
+def test_other_links(problem: Any, name: str, threads: int) -> None:
+    """w is a function of u in every copy, and Ω* is counted in that of the first thread."""
+    size = _native.Engine(problem, C, single=False).weights.size
+    regularizer = REGULARIZERS[name](size)
+    engine = SDM().start(problem, C, regularizer, False)
+    order = orders(N)
+    for make in (engine.exact_pass, *[engine.cached_pass] * 3):
+        before = engine.dual()
+        result = make(next(order), _native.PassOptions(**JOINT), threads=threads)
+        assert result.solved > 0
+        assert engine.dual() - before == pytest.approx(result.gain, rel=1e-4, abs=1e-4)
+        np.testing.assert_allclose(engine.sums(), engine.own_sums(), rtol=0, atol=1e-9)
+        weights = regularizer.link.weights(np.asarray(engine.sums()))
+        np.testing.assert_allclose(engine.weights, weights, rtol=0, atol=1e-9)
+    one, many = (
+        solve(
+            problem,
+            SDM(),
+            C=C,
+            gap=1e-2,
+            regularizer=regularizer,
+            dtype="float64",
+            random_state=0,
+            n_jobs=n,
+        )
+        for n in (1, threads)
+    )
+    assert many.converged
+    assert many.certificate.primal >= one.certificate.dual
+    assert one.certificate.primal >= many.certificate.dual
+    assert not np.array_equal(one.weights, many.weights)
 
 
 def test_deterministic_runs_can_be_repeated(problem: Any) -> None:

@@ -294,7 +294,7 @@ class Share:
         Parameters
         ----------
         agreed : Agreed
-            With z itself. (Ω(z) is not that of `Placed`: the share knows z where its examples read
+            With z itself. (Ω(z) is not that of the answer: the share knows z where its examples read
             it, and the coordinator everywhere.)
         """
         assert self.centre is not None
