@@ -72,17 +72,21 @@ class Certifier {
   // Of the sum of all shares' u (shares.hpp): Ω of the engine's w, Ω*(u), and what the slacks of the
   // engine's own examples cost at w. The engine goes on with u and w.
   std::array<double, 3> place(const double* sums) {
-    Weights<double> exact(exact_.n_weights(), widened_link());
-    std::copy(sums, sums + exact.size(), exact.sums());
-    exact.relink();
-    problem_.copy_weights(exact, engine_.weights_to_change(), threads_);
+    double conjugate = 0.0;
+    {  // Shares have weights by the hundred million: there is room for one array of 8 bytes at a time.
+      Weights<double> exact(exact_.n_weights(), widened_link());
+      std::copy(sums, sums + exact.size(), exact.sums());
+      exact.relink();
+      problem_.copy_weights(exact, engine_.weights_to_change(), threads_);
+      conjugate = conjugate_of(exact);
+    }
     engine_.set_own_weights(false);
     engine_.recount();
     AlignedArray<double> w(exact_.n_weights());
     widen(engine_.weights().data(), w.data());
     const double penalty = widened_link().penalty(w.data(), w.size(), threads_);
     objective(penalty, w.data());
-    return {penalty, conjugate_of(exact), engine_.blocks().risk()};
+    return {penalty, conjugate, engine_.blocks().risk()};
   }
 
   // Ω*(u) alone.

@@ -8,7 +8,7 @@
 // atomic operation but the marks of the logs. What a step costs beside that is little: most of a visit is reading, and of
 // that nobody does anything twice.
 //
-// A thread does not know the last steps of the others, about ten visits of each. Where steps are large and examples share
+// A thread does not know the last steps of the others, about six visits of each. Where steps are large and examples share
 // many rows, these undo a part of each other, and some more passes are needed.
 //
 // *The dual.* D = C Σ α l - Ω*(u). Σ α l is summed by each thread over its own steps. By how much Ω* changed is counted by
@@ -141,7 +141,7 @@ class JointSteps {
     StepLog<T>& log_;
     // Steps of an exchange, of which those behind the third are empty. With more of them less is sent back and forth, and
     // the threads are further behind each other.
-    static constexpr int kPhases = 6;
+    static constexpr int kPhases = 4;
     static constexpr std::size_t kCacheLine = 64;
     int phase_ = 0;
   };

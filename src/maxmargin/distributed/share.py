@@ -294,12 +294,15 @@ class Share:
         Parameters
         ----------
         agreed : Agreed
-            With z itself. (Ω(z) is not that of the answer: the share knows z where its examples read
-            it, and the coordinator everywhere.)
+            With z itself. (Ω(z) is not that of the answer: the share knows z where its examples
+            read it, and the coordinator everywhere.)
         """
         assert self.centre is not None
         self.centre.follow(agreed)
-        sums = self.link.sums(self.centre.z)
+        z = self.centre.z
+        self._relink()  # which gives back the memory of the lines, before there are wide arrays
+        sums = self.link.sums(z)
+        del z
         if self.joint.dtype == np.float32:
             sums = self.engine.widened_array(np.ascontiguousarray(sums, dtype=np.float64))
         return self._place(np.ascontiguousarray(sums, dtype=np.float64))
