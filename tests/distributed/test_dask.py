@@ -365,6 +365,26 @@ def test_workers_with_another_version_or_none_are_named(client, monkeypatch):
         check_workers(client)
 
 
+def test_a_worker_that_dies_while_it_is_asked_is_none():
+    own = importlib.metadata.version("maxmargin")
+    answers = [
+        {"tcp://a:1": ConnectionResetError("gone"), "tcp://b:1": own},
+        {"tcp://b:1": own},
+        {"tcp://b:1": ConnectionResetError("always")},
+    ]
+
+    class Client:
+        def nthreads(self):
+            return {"tcp://b:1": 1}
+
+        def run(self, *args, on_error):
+            return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    assert check_workers(Client(), 5.0) == ["tcp://b:1"]
+    with pytest.raises(ClusterError, match="tcp://b:1 does not answer"):
+        check_workers(Client(), 0.0)
+
+
 def test_without_dask_the_extra_is_named(monkeypatch):
     import importlib.util
 

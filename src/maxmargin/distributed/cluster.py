@@ -108,19 +108,26 @@ def own_version() -> str:
 def check_workers(client: Any, seconds: float = 10.0) -> list[str]:
     """Return the workers, all of which have this version of maxmargin.
 
+    A worker that dies while it is asked is none: the others are asked again.
+
     Raises
     ------
     ClusterError
         If there are none, or one has another version or none; the message names it.
     """
     end = time.monotonic() + seconds
-    while not workers_of(client):
-        if time.monotonic() > end:
+    own = own_version()
+    found: dict[str, Any] = {}
+    while True:
+        if workers_of(client):
+            # A function of the standard library: a worker without maxmargin could not load ours.
+            found = client.run(importlib.metadata.version, PACKAGE, on_error="return")
+        late = time.monotonic() > end
+        if found and (late or not any(isinstance(v, OSError) for v in found.values())):
+            break
+        if late:
             raise ClusterError(f"the cluster has no workers (waited {seconds:g} s)")
         time.sleep(LOOK)
-    own = own_version()
-    # A function of the standard library: a worker without maxmargin could not load one of ours.
-    found = client.run(importlib.metadata.version, PACKAGE, on_error="return")
     for address, version in sorted(found.items()):
         if isinstance(version, importlib.metadata.PackageNotFoundError):
             raise ClusterError(

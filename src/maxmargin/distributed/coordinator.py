@@ -374,7 +374,9 @@ class Coordinator:
     def _open(self) -> None:
         """Begin rounds of consensus, or begin them anew, with the multipliers that there are."""
         agreed: list[Any] = [None] * self.group.size
-        if not self.kept:
+        if not self.kept and self.placed is None and not self.history:
+            z = self._first_weights()
+        elif not self.kept:
             z = self.group.call_one(0, "weights")
         elif self.meeting is not None:
             z, agreed = self.meeting.z, self.meeting.tell()
@@ -385,6 +387,11 @@ class Coordinator:
         openings = self.group.call("open", not self.kept, each=agreed)
         self.meeting, self.seen = Meeting(z, self.regularizer.link, openings), []
         self.bytes_sent += sum(opening.nbytes for opening in openings)
+
+    def _first_weights(self) -> NDArray[Any]:
+        """Return link(0), with which all shares begin: nobody has to send it."""
+        zeros = np.zeros(self.joint.exact.size)
+        return self.regularizer.link.weights(zeros).astype(self.dtype)
 
     def _noted(
         self,
@@ -498,7 +505,7 @@ class Coordinator:
             return self._sync()
         total, worth = self._exact_sums()
         sums = SparseVector.of(total)
-        dual = self.C * worth - self.group.call_one(0, "conjugate_of", sums)
+        dual = self.C * worth - self._conjugate_of(sums)
         agreed, penalty = self.meeting.tell_exact(), self.meeting.penalty
         self.z = z = self.meeting.z
         self.meeting = None
@@ -512,6 +519,15 @@ class Coordinator:
                 return other
         self.weights = z
         return found
+
+    def _conjugate_of(self, sums: SparseVector) -> float:
+        """Return Ω*(u) of an exact u.
+
+        A link of arrays may have the layout of 4-byte weights, which a share can change.
+        """
+        if self.regularizer.link.identity:
+            return self.regularizer.link.penalty(sums.values)
+        return float(self.group.call_one(0, "conjugate_of", sums))
 
     def _exact_sums(self) -> tuple[NDArray[np.float64], float]:
         """Return u of all multipliers, and Σ α l, both from scratch."""
