@@ -236,8 +236,9 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
 class DaskSequenceTagger(_DaskEstimator):
     """A `SequenceTagger` that is trained on a Dask cluster.
 
-    Features and labels are learned by all workers together; shares of the sequences are trained by
-    CoCoA+ with the dual engine as local solver, and the certificate is over all of them.
+    Features and labels are learned by all workers together; each trains a share of the sequences
+    with the dual engine, the shares come together in rounds (``aggregation``), and the certificate
+    is over all of them.
 
     Parameters
     ----------
