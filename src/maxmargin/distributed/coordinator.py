@@ -379,19 +379,22 @@ class Coordinator:
         elif not self.kept:
             z = self.group.call_one(0, "weights")
         elif self.meeting is not None:
-            z, agreed = self.meeting.z, self.meeting.tell()
+            agreed = self.meeting.tell()
+            z = self.meeting.give_z()
             self.bytes_sent += sum(one.nbytes for one in agreed)
         else:
             assert self.z is not None
-            z = self.z
+            z = self.z.copy()
         openings = self.group.call("open", not self.kept, each=agreed)
         self.meeting, self.seen = Meeting(z, self.regularizer.link, openings), []
         self.bytes_sent += sum(opening.nbytes for opening in openings)
 
     def _first_weights(self) -> NDArray[Any]:
         """Return link(0), with which all shares begin: nobody has to send it."""
-        zeros = np.zeros(self.joint.exact.size)
-        return self.regularizer.link.weights(zeros).astype(self.dtype)
+        size, link = self.joint.exact.size, self.regularizer.link
+        if link.identity:  # zeros that nobody has to write
+            return np.zeros(size, dtype=self.dtype)
+        return link.weights(np.zeros(size)).astype(self.dtype)
 
     def _noted(
         self,
@@ -507,7 +510,7 @@ class Coordinator:
         sums = SparseVector.of(total)
         dual = self.C * worth - self._conjugate_of(sums)
         agreed, penalty = self.meeting.tell_exact(), self.meeting.penalty
-        self.z = z = self.meeting.z
+        self.z = z = self.meeting.give_z()
         self.meeting = None
         self.bytes_sent += sums.nbytes + sum(one.nbytes for one in agreed)
         placed = self.group.call("place_agreed", each=agreed)

@@ -76,7 +76,7 @@ class Meeting:
     Parameters
     ----------
     z : array
-        That all shares have.
+        That all shares have; it belongs to the meeting from now on.
     link : Link
         Of the regulariser, in the same layout.
     openings : sequence of Opening
@@ -84,14 +84,16 @@ class Meeting:
     """
 
     def __init__(self, z: NDArray[Any], link: Link, openings: Sequence[Opening]) -> None:
-        self._whole, self._link = z.copy(), link
+        self._whole, self._link = z, link
         self.seats = [_Seat(opening) for opening in openings]
         # Where no share takes part, z is link(0), which some shares may still have to be told.
         rest = link.weights(np.zeros(len(z))).astype(z.dtype) if self._has_arrays else 0
         taken = z != rest
         for opening in openings:
             taken[opening.members] = True
-        self._place = np.full(len(z), -1, dtype=np.int32)
+        # One more than the place among the active weights. Most weights have none, and memory of
+        # zeros that nobody touches need not be cleared.
+        self._place = np.zeros(len(z), dtype=np.int32)
         self._n = 0
         self._active: Places = np.empty(0, np.uint32)
         self._pull, self._stiffness, self._total = np.empty(0), np.empty(0), np.empty(0)
@@ -99,7 +101,7 @@ class Meeting:
         self._rest = self._least_penalty(np.flatnonzero(~taken)) if self._has_arrays else 0.0
         self._add_active([np.flatnonzero(taken).astype(np.uint32)])
         for seat, opening in zip(self.seats, openings, strict=True):
-            seat.members = self._place[opening.members].astype(np.uint32)
+            seat.members = (self._place[opening.members] - 1).astype(np.uint32)
             self.pull[seat.members] += opening.pull
             self.stiffness[seat.members] += opening.rho
         self.residual = self.conjugate = math.nan
@@ -119,7 +121,7 @@ class Meeting:
         """Make room for weights that a share takes part in for the first time."""
         first = self._n
         for piece in pieces:
-            self._place[piece] = np.arange(self._n, self._n + len(piece))
+            self._place[piece] = np.arange(self._n + 1, self._n + len(piece) + 1)
             self._n += len(piece)
         if self._n > len(self._active):
             # More than is needed now: some weights join in nearly every round.
@@ -138,8 +140,8 @@ class Meeting:
         """Let shares take part in weights that they touched for the first time."""
         pieces = []
         for move in moves:
-            new = move.joined[self._place[move.joined] < 0]
-            self._place[new] = 0  # so that it is new for one share only
+            new = move.joined[self._place[move.joined] == 0]
+            self._place[new] = 1  # so that it is new for one share only
             pieces.append(new)
         if any(len(new) > 0 for new in pieces):
             if self._has_arrays:
@@ -148,7 +150,7 @@ class Meeting:
         for seat, move in zip(self.seats, moves, strict=True):
             if len(move.joined) == 0:
                 continue
-            at = self._place[move.joined].astype(np.uint32)
+            at = (self._place[move.joined] - 1).astype(np.uint32)
             seat.members = np.concatenate([seat.members, at])
             self.pull[at] += self._held[at]
             self.stiffness[at] += 1.0  # the ρ of who joins
@@ -235,3 +237,8 @@ class Meeting:
         z = self._whole.copy()
         z[self.active] = self.held
         return z
+
+    def give_z(self) -> NDArray[Any]:
+        """Return the same without a copy; the meeting is over then."""
+        self._whole[self.active] = self.held
+        return self._whole
