@@ -13,6 +13,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -46,6 +47,7 @@ from maxmargin.errors import (
     ModelFormatError,
     NotCompatibleError,
 )
+from maxmargin.estimators.trained_meta import set_training
 from maxmargin.features import LabelCodes
 from maxmargin.io.container import read_container, write_container
 from maxmargin.io.tagger_file import load_tagger
@@ -857,6 +859,7 @@ def test_a_model_that_was_fitted_again_is_not_that_of_fit(file, tmp_path, capsys
 
 OVERWRITE = """
 import sys
+import types
 from pathlib import Path
 import numpy as np
 import maxmargin
@@ -899,3 +902,11 @@ def test_a_file_that_changes_under_a_tagger(tmp_path, mmap):
     # A map has the hazard that the documentation speaks of.
     expected = (-signal.SIGBUS, line) if mmap else (0, 3 * line)
     assert (done.returncode, done.stdout) == expected, done.stderr
+
+
+def test_what_a_file_does_not_know_of_its_training():
+    """Figures may be null there (found by the fuzzer)."""
+    found = types.SimpleNamespace()
+    set_training(found, {"training": {"passes": None, "oracle_calls": None}, "certificate": {}})
+    assert (found.n_iter_, found.n_examples_) == (0, 0)
+    assert (found.converged_, found.stop_reason_) == (False, "unknown")

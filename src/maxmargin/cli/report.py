@@ -216,7 +216,7 @@ def report_evaluation(
             restore_certificate(meta.get("certificate", {})),
             (),
             params.get("gap"),
-            int(training.get("passes", 0)),
+            int(training.get("passes") or 0),
             bool(training.get("converged", False)),
             str(training.get("stop_reason", "unknown")),
         ),

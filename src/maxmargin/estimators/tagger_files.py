@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators.argument_types import PathLike
 from maxmargin.estimators.chain_predictions import ChainPredictions
+from maxmargin.estimators.trained_meta import set_training
 from maxmargin.io.objective import OBJECTIVE
 from maxmargin.io.tagger_file.confidence import confidence_meta, restore_confidence
-from maxmargin.solvers.history import History
 from maxmargin.structures.kernels import KINDS, KernelWeights
 from maxmargin.types import FeatureFunction
 
@@ -114,7 +114,7 @@ class TaggerFiles(ChainPredictions):
             If the file is damaged, of a newer version, or no model file.
         """
         from maxmargin.io.tagger_file import dense_weights, load_tagger
-        from maxmargin.io.training_meta import NOT_KEPT, restore_certificate
+        from maxmargin.io.training_meta import NOT_KEPT
 
         model = load_tagger(path, template, mmap=mmap)
         meta = model.meta
@@ -144,15 +144,9 @@ class TaggerFiles(ChainPredictions):
             tagger._objective_unknown = True
         else:
             tagger._trained = {name: params[name] for name in OBJECTIVE}
-        training, certificate = meta.get("training", {}), meta.get("certificate", {})
         tagger.structure_ = model.chain
         tagger.weights_ = dense_weights(model)
-        tagger.certificate_ = restore_certificate(certificate)
-        tagger.history_ = History()
-        tagger.converged_ = bool(training.get("converged", False))
-        tagger.stop_reason_ = str(training.get("stop_reason", "unknown"))
-        tagger.n_iter_ = int(training.get("passes", 0))
-        tagger.n_examples_ = int(certificate.get("n_examples", 0))
+        set_training(tagger, meta)
         said = ("training", "format", "columns_conllu", "reading")
         tagger._file_meta = {name: meta[name] for name in said if name in meta}
         restore_confidence(tagger, meta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.errors import NotCompatibleError
@@ -12,7 +13,7 @@ from maxmargin.solvers.history import History
 if TYPE_CHECKING:
     from maxmargin.io.structure_file import StructureModel
 
-__all__ = ["require_stored", "set_model", "training_figures"]
+__all__ = ["require_stored", "set_model", "set_training", "training_figures"]
 
 
 def training_figures(estimator: Any) -> dict[str, Any]:
@@ -51,15 +52,27 @@ def set_model(estimator: Any, structure: Any, model: StructureModel) -> None:
     model : StructureModel
         The content of the file.
     """
-    training = model.meta.get("training", {})
-    certificate = model.meta.get("certificate", {})
     estimator.structure_ = structure
     estimator.weights_ = model.weights
+    set_training(estimator, model.meta)
+
+
+def set_training(estimator: Any, meta: Mapping[str, Any]) -> None:
+    """Give an estimator what a file says of its training.
+
+    Parameters
+    ----------
+    estimator : StructuralEstimator
+        Gets the attributes.
+    meta : mapping
+        Of the file. Numbers may be null there, where they are not known.
+    """
+    training, certificate = meta.get("training", {}), meta.get("certificate", {})
     estimator.certificate_ = restore_certificate(certificate)
     estimator.history_ = History()
     estimator.converged_ = bool(training.get("converged", False))
     estimator.stop_reason_ = str(training.get("stop_reason", "unknown"))
-    estimator.n_iter_ = int(training.get("passes", 0))
+    estimator.n_iter_ = int(training.get("passes") or 0)
     estimator.n_examples_ = int(certificate.get("n_examples", 0))
 
 
