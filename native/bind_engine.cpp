@@ -430,7 +430,8 @@ class EngineHandle final : public Owned {
     }, engine_);
   }
 
-  // The weights, as a view that keeps the engine alive.
+  // The weights, as a view that keeps the engine alive. Solvers that average w write to it; their engines make no passes
+  // of several threads, whose copies would not follow.
   static nb::object weights(nb::handle self) {
     EngineHandle& handle = nb::cast<EngineHandle&>(self);
     return std::visit([&](auto& e) -> nb::object {
