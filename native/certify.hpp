@@ -3,7 +3,8 @@
 // w is added up anew from the multipliers and given to the engine, narrowed to 4 bytes where its
 // weights are. The dual is that of the multipliers. The primal is that of the weights as the engine
 // then has them: what is certified is what is returned, and no rounding can hide. (An interior point may
-// have left weights with digits that sums of multipliers lose; then the better of the two are kept.)
+// have left weights with digits that sums of multipliers lose; then the better of the two are kept. Several threads agree
+// on weights that are near those of the multipliers; then these are returned.)
 #pragma once
 
 #include <array>
@@ -28,6 +29,7 @@ class Certifier {
 
   // Primal and dual. The engine goes on with the rebuilt weights.
   std::pair<double, double> certify() {
+    if (engine_.agreed_weights()) return certify_agreed();
     std::optional<double> primal;
     std::vector<T> own;
     if (engine_.own_weights()) own.assign(engine_.weights().data(), engine_.weights().data() + engine_.weights().size());
@@ -101,10 +103,18 @@ class Certifier {
   // engine's own w, as the engine computes them, differ from those at the w of its multipliers in
   // 8-byte arithmetic. `own` are the engine's slacks. Nothing of the engine's state changes but these.
   double rounding(const std::vector<double>& own) {
-    const Weights<double> w = rebuilt();
-    const double penalty = w.mapped() ? w.penalty() : w.link().penalty(w.data(), w.size(), threads_);
     const Blocks<T>& blocks = engine_.blocks();
-    const double exact = objective(penalty, w.data());
+    double penalty = 0.0, exact = 0.0;
+    if (engine_.agreed_weights()) {  // which are not those of the multipliers; what is left is the rounding of margins
+      AlignedArray<double> w(exact_.n_weights());
+      widen(engine_.weights().data(), w.data());
+      penalty = widened_link().penalty(w.data(), w.size(), threads_);
+      exact = objective(penalty, w.data());
+    } else {
+      const Weights<double> w = rebuilt();
+      penalty = w.mapped() ? w.penalty() : w.link().penalty(w.data(), w.size(), threads_);
+      exact = objective(penalty, w.data());
+    }
     if (blocks.slack() == Slack::kHard) {
       engine_.blocks().slacks() = own;
       return std::abs(exact - blocks.objective(penalty));
@@ -117,6 +127,16 @@ class Certifier {
   }
 
  private:
+  // Weights on which several threads agree are near link(u), and better as a rule: they are the model. Any dual is a bound for
+  // their primal.
+  std::pair<double, double> certify_agreed() {
+    Weights<double> wide = rebuilt();
+    const Blocks<T>& blocks = engine_.blocks();
+    const double loss = blocks.expected_loss(), price = blocks.expected_price(), dual = engine_.C() * (loss - price) - conjugate_of(wide);
+    engine_.set_running(loss, dual, price);
+    return {primal_of(engine_.weights().data(), wide.data()), dual};
+  }
+
   // The same, with room for w in 8 bytes.
   double primal_of(const T* weights, double* w) {
     widen(weights, w);

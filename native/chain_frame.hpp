@@ -131,7 +131,7 @@ class ChainFrame : public Structure<T> {
 
   bool has_pairs() const { return pairs_; }
 
-  bool shares_steps() const override { return data_.n_dense <= kFewDense && JointSteps<T>::fits(n_weights(), Lp_); }
+  bool shares_steps() const override { return true; }
 
   // visit(pair feature) for those of a token.
   template <class Visit>
@@ -151,8 +151,6 @@ class ChainFrame : public Structure<T> {
   }
 
  protected:
-  static constexpr std::size_t kFewDense = 64;  // others are told of dense features one by one
-
   std::uint32_t label_of(Code c) const { return c & ((Code{1} << label_bits_) - 1); }
 
   // visit(weight index, sign) for each edge of the truth (+1) and of the plane's output (-1) that

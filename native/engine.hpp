@@ -57,12 +57,19 @@ class Engine {
   // The share of the examples that this engine works on, and the weights that shares have in common.
   Blocks<T>& blocks() { return blocks_; }
   const Blocks<T>& blocks() const { return blocks_; }
-  const Weights<T>& weights() const { return weights_; }
-  // Who changes them leaves no copy as it was.
+  const Weights<T>& weights() const {
+    joint_.publish();
+    return weights_;
+  }
+  // Who changes them ends the consensus of joint passes.
   Weights<T>& weights_to_change() {
+    joint_.publish();
     joint_.forget();
     return weights_;
   }
+  std::size_t n_weights() const { return weights_.size(); }
+  // Would so many threads make the steps of a pass at the same time?
+  bool joins(int threads) const { return may_join(threads) > 1; }
   VisitAverage<T>& average() { return average_; }
   const VisitAverage<T>& average() const { return average_; }
   double C() const { return blocks_.C(); }
@@ -89,14 +96,10 @@ class Engine {
   PassResult exact_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) {
     PassResult result;
     const Counted counted(dual_, result);
-    if (options.epsilon < 0.0) leave_own();
-    structure_.weights_changed(*loop.first.ws);
     if (options.replay > 0) require_all("a replay");
-    if (const std::size_t members = joint_members(order, options, threads); members > 1) {
-      joint_.run(blocks, order, options, members, true, result);
-      return result;
-    }
-    joint_.forget();
+    if (joint_pass(blocks, order, options, threads, true, result)) return result;
+    if (options.epsilon < 0.0 || joint_.open()) leave_own();
+    structure_.weights_changed(*loop.first.ws);
     std::optional<OracleAhead<T>> ahead;
     if (threads > 1 && asks_ahead(options)) ahead.emplace(structure_, loop, threads);
     visits_.exact_visits(blocks, order, EveryTurn(order.size()), options, dual_, result, [&](PassResult& r) { return loop.stop(r); }, ahead ? &*ahead : nullptr);
@@ -107,7 +110,7 @@ class Engine {
 
   // One step of β in all coordinates, on its own.
   void beta_step() {
-    joint_.forget();
+    leave_joint();
     weights_.tick();
     if (weights_.lagging()) weights_.refresh_all();
   }
@@ -118,6 +121,7 @@ class Engine {
   // (Examples that have weights have them in both sums.) Without `measured` no gap is asked for, and no sum over all
   // weights is made.
   PassResult collect_pass(Blocks<T>& blocks, int threads, bool measured = true) {
+    joint_.publish();
     PassResult result = loop.template run<PassResult>(
         threads, [&](Lane<T>& lane, std::size_t i, std::size_t end, PassResult& share) {
           if (i + 4 < end) {  // the parts of other shares belong to other threads
@@ -156,13 +160,9 @@ class Engine {
   PassResult cached_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, int threads = 1) {
     PassResult result;
     const Counted counted(dual_, result);
+    if (joint_pass(blocks, order, options, threads, false, result)) return result;
     leave_own();
     structure_.weights_changed(*loop.first.ws);
-    if (const std::size_t members = joint_members(order, options, threads); members > 1) {
-      joint_.run(blocks, order, options, members, false, result);
-      return result;
-    }
-    joint_.forget();
     const auto stop = [&](PassResult& r) { return loop.stop(r); };
     if (!windows_) {
       visits_.cached_visits(blocks, order, 0, blocks.n_examples(), options, result, stop);
@@ -198,7 +198,7 @@ class Engine {
       }
       return result.interrupted;
     };
-    joint_.forget();
+    leave_joint();
     InteriorPass<T> pass(structure_, blocks_, weights_);
     const InteriorResult found = pass.solve(options, halt, own_.kept);
     result.work = found.work;
@@ -258,7 +258,13 @@ class Engine {
   // "Rounding")? The oracle looks at it, and a certificate has the better of the two. Steps on blocks are
   // those of link(u), which is made anew from the multipliers before the first of them.
   bool own_weights() const { return own_.kept; }
-  void set_own_weights(bool own) { own_.kept = own; }
+  void set_own_weights(bool own) {
+    if (agreed_ && !own) forget_stiffness(), joint_.forget();
+    agreed_ = agreed_ && own;
+    own_.kept = own;
+  }
+  // Are they the z on which the members of joint passes agree (consensus.hpp)?
+  bool agreed_weights() const { return agreed_; }
 
   // Newton's method on the multipliers that are above zero (newton_step.hpp); nothing where β lags behind
   // or a kernel maps the weights.
@@ -267,7 +273,6 @@ class Engine {
     PassResult result;
     const Counted counted(dual_, result);
     leave_own();
-    joint_.forget();
     if (NewtonStep<T>::applies(weights_)) newton_.run(blocks_, weights_, *loop.first.ws, options, result, [&](PassResult& r) { return loop.stop(r); });
     return result;
   }
@@ -283,7 +288,6 @@ class Engine {
     PassResult result;
     leave_own();
     structure_.weights_changed(*loop.first.ws);
-    joint_.forget();
     if (!rows_ascent_) rows_ascent_.emplace(*structure_.signed_rows());
     rows_ascent_->run(blocks_, weights_, order, options, dual_, result, [&](PassResult& r) { return loop.stop(r); });
     blocks_.recount();
@@ -305,6 +309,7 @@ class Engine {
 
   // The slack of each example at the present w, or its factor (slack.hpp).
   bool look(int threads, Slack slack) {
+    joint_.publish();
     const PassResult result = loop.template run<PassResult>(threads, [&](Lane<T>& lane, std::size_t i, std::size_t, PassResult&) {
       blocks_.slacks()[i] = blocks_.slack_of(structure_, *lane.ws, i, weights_.data(), slack);
     });
@@ -333,8 +338,8 @@ class Engine {
 
   // Warm start under another regulariser: the multipliers stay.
   void relink(Link link) {
+    leave_joint();
     own_.kept = false;
-    joint_.forget();
     weights_.set_link(std::move(link));
     forget_stiffness();
     recount();
@@ -353,7 +358,6 @@ class Engine {
   // dual counted here is then that of the joint u with the losses of this share only.
   void receive(const T* change) {
     leave_own();
-    joint_.forget();
     weights_.receive(change);
     recount();
   }
@@ -361,9 +365,9 @@ class Engine {
   // The u that all shares have made, and the C that steps are to be made with (shares.hpp): w follows, the
   // multipliers here stay.
   void settle(const T* sums, double C) {
+    leave_joint();
     own_.kept = false;
     blocks_.set_C(C);
-    joint_.forget();
     std::copy(sums, sums + weights_.size(), weights_.sums());
     weights_.relink();
     weights_.take_change();
@@ -372,8 +376,8 @@ class Engine {
 
   // Another fixed linear term u₀ (nullptr: none): planes and multipliers stay.
   void set_fixed(const T* fixed) {
+    leave_joint();
     own_.kept = false;
-    joint_.forget();
     weights_.set_fixed(fixed);
     recount();
   }
@@ -429,8 +433,9 @@ class Engine {
 
   // u and w of the multipliers, from scratch.
   void rebuild() {
+    if (agreed_) forget_stiffness();
     joint_.forget();
-    own_.kept = false;
+    own_.kept = agreed_ = false;
     blocks_.rebuild(structure_, weights_);
     weights_.relink();
     weights_.take_change();
@@ -459,11 +464,29 @@ class Engine {
 
   void leave_own() {
     if (!own_.kept) [[likely]] return;
+    // Steps on shares learned the curvature of another metric.
+    if (agreed_) forget_stiffness();
     joint_.forget();
-    own_.kept = false;
+    own_.kept = agreed_ = false;
     blocks_.rebuild(structure_, weights_);
     weights_.relink();
     weights_.take_change();
+  }
+  void leave_joint() {
+    if (agreed_) leave_own();
+  }
+
+  // Whether several threads made the pass.
+  bool joint_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, int threads, bool exact, PassResult& result) {
+    const std::size_t members = joint_members(order, options, threads);
+    if (members < 2) return false;
+    const bool goes_on = joint_.open() && joint_.members() == members;
+    if (!goes_on) leave_own();
+    const bool empty = !goes_on && blocks_.size().planes == 0;
+    if (!goes_on) forget_stiffness();
+    own_.kept = agreed_ = true;
+    joint_.run(blocks, order, options, members, exact, empty, result);
+    return true;
   }
 
   // May the oracle be asked for many examples before the steps on them?
@@ -473,13 +496,15 @@ class Engine {
     return OracleAhead<T>::pays(structure_);
   }
 
-  // How many threads make the steps at the same time (joint_steps.hpp). There must be enough steps, and room for copies.
+  // How many threads make the steps at the same time (joint_pass.hpp). There must be enough steps, and room for copies.
   std::size_t joint_members(std::span<const std::uint32_t> order, const PassOptions& options, int threads) const {
-    if (threads < 2 || !options.joint || blocks_.n_examples() < kMany || windows_ || own_.kept) return 1;
-    if (weights_.mapped() || weights_.lagging() || weights_.lined() || blocks_.slack() != Slack::kLinear) return 1;
-    if (options.rounds > 1 || options.epsilon >= 0.0 || options.replay > 0 || options.tolerance != kInfinity) return 1;
-    if (options.average || options.frank_wolfe || options.coordinate) return 1;
-    if (!structure_.thread_safe() || !structure_.shares_steps() || !distinct(order)) return 1;
+    if (!options.joint || options.rounds > 1 || options.epsilon >= 0.0 || options.replay > 0 || options.tolerance != kInfinity) return 1;
+    if (options.average || options.frank_wolfe || options.coordinate || !distinct(order)) return 1;
+    return may_join(threads);
+  }
+  std::size_t may_join(int threads) const {
+    if (threads < 2 || blocks_.n_examples() < kMany || windows_ || blocks_.slack() != Slack::kLinear) return 1;
+    if (weights_.mapped() || weights_.lagging() || weights_.lined() || !structure_.thread_safe() || !structure_.shares_steps()) return 1;
     return std::min(n_shares(threads, blocks_.n_examples()), 1 + kMostCopies / weights_.bytes());
   }
   static constexpr std::size_t kMostCopies = std::size_t{1} << 30;
@@ -517,7 +542,8 @@ class Engine {
   OwnWeights own_;
   Visits<T> visits_;
   NewtonStep<T> newton_;
-  JointPass<T> joint_{structure_, loop, weights_};
+  mutable JointPass<T> joint_{structure_, loop, weights_};
+  bool agreed_ = false;  // whether own weights are those that members of joint passes agree on
   double dual_ = 0.0;  // D, kept up to date step by step
   std::optional<RowAscent<T>> rows_ascent_;
   std::chrono::steady_clock::time_point asked_{};  // when an interior pass last asked whether to stop

@@ -118,6 +118,11 @@ struct Link {
   double weight(std::size_t k, double u) const {
     return std::clamp(offset.at(k) + scale.at(k) * soft(u, lower.at(k), upper.at(k)), least.at(k), most.at(k));
   }
+  // argmin Ω_k(z) + ½ R z² - Y z
+  double held(std::size_t k, double Y, double R) const {
+    const double s = scale.at(k), m = offset.at(k);
+    return std::clamp(m + s / (1 + s * R) * soft(Y - R * m, lower.at(k), upper.at(k)), least.at(k), most.at(k));
+  }
   // The derivative of weight(k, u) by u; at kinks that of the flat side.
   double slope(std::size_t k, double u) const {
     const double t = soft(u, lower.at(k), upper.at(k)), w = offset.at(k) + scale.at(k) * t;

@@ -17,13 +17,6 @@ inline void add_told(std::span<double> total, std::span<const std::uint32_t> pla
   }
 }
 
-// argmin Ω(z) + ½ R z² - Y z, at one weight.
-inline double held_weight(const Link& link, std::size_t k, double pull, double stiffness) {
-  const double s = link.scale.at(k), m = link.offset.at(k);
-  const double soft = Link::soft(pull - stiffness * m, link.lower.at(k), link.upper.at(k));
-  return std::clamp(m + s / (1 + s * stiffness) * soft, link.least.at(k), link.most.at(k));
-}
-
 struct Held {
   double penalty = 0.0;    // Ω(z), of the z that shares have then
   double conjugate = 0.0;  // Ω*(Σ u_k)
@@ -55,7 +48,7 @@ Held hold(const Link& link, std::span<double> pull, std::span<double> total, std
   if (plain) {
     tell([&](std::size_t k) { return pull[k] / (1.0 + stiffness[k]); });
   } else {
-    tell([&](std::size_t k) { return held_weight(link, k, pull[k], stiffness[k]); });
+    tell([&](std::size_t k) { return link.held(k, pull[k], stiffness[k]); });
   }
   held.scale = ShortFloats::up_to(told);
   for (std::size_t k = 0; k < n; ++k) {

@@ -31,7 +31,9 @@ struct PassOptions {
   // `tolerance` + `share` times the upper bound. With `open`, the gap before the pass, and the block gaps of the
   // visits so far, the gap is open + Σ and the upper bound the dual + open + Σ.
   double open = 0.0, share = 0.0, tolerance = std::numeric_limits<double>::infinity();
-  bool joint = false;        // several threads may make the steps at the same time (joint_steps.hpp); such a pass cannot be repeated
+  bool joint = false;        // several threads may make the steps at the same time, and agree on w in the end (joint_pass.hpp); ...
+  int sweeps = 1;            // ... then so many sweeps over what is kept are made at most
+  bool measure = false;      // ... with a metric that is measured anew
 };
 
 struct PassResult {

@@ -69,8 +69,7 @@ class Structure {
   virtual void expect(std::vector<std::uint32_t> /*order*/, std::size_t /*batch*/) const {}
   virtual void expect_no_more() const noexcept {}
 
-  // May several threads make the steps at the same time (joint_steps.hpp)? That pays where a step moves few weights and
-  // finding it takes longer than making it.
+  // May several threads make the steps at the same time, each on examples of its own (joint_pass.hpp)?
   virtual bool shares_steps() const { return false; }
 
   // Memory that the structure keeps for the engine's sake.

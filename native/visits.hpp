@@ -68,7 +68,6 @@ class Visits {
         const Parts<T>& later = blocks[order[at + 2]];
         prefetch_range(later.data(), later.size() * sizeof(Part<T>));
       }
-      if (weights_.tick_seat()) structure_.weights_changed(*lane_.ws);
       const std::size_t i = order[at];
       if (windows != nullptr) [[unlikely]] windows->visit(i);
       for (int round = 0; round < options.rounds; ++round) {
@@ -115,7 +114,6 @@ class Visits {
       ahead(at + 2, [&](std::size_t i, const Part<T>& part) {
         structure_.prefetch_part(i, part.index, weights_.data());
       });
-      weights_.tick_seat();
       catch_up(queue[at].first);
       cached_visit(blocks, queue[at].first, *queue[at].second, options, result);
       if (options.average) average_.count();
@@ -200,7 +198,6 @@ class Visits {
     for (Part<T>& part : blocks[i]) {
       if (blocks.unconstrained()) part.set.alpha()[0] = kInfinity, M += Blocks<T>::mass(part);
       margins(lane_, i, part, fresh ? Fresh::kOracle : Fresh::kNo);
-      weights_.tick_seat();
       if (step_.ascend(blocks, average_, lane_, i, part, options, result)) fresh = false, moved = true;
       top += lane_.top;
       mean += lane_.mean;

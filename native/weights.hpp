@@ -11,9 +11,9 @@
 // both; add() is not for them.
 #pragma once
 
+#include <array>
 #include <cmath>
 
-#include "joint_steps.hpp"
 #include "link.hpp"
 #include "own_blocks.hpp"
 #include "slow_beta.hpp"
@@ -35,26 +35,23 @@ class Weights {
   Weights(Weights& all, std::size_t member, std::size_t members)
       : link_(all.link_), identity_(false), direct_(false), plain_(false), mapped_(false), row_(all.row_), own_blocks_{all.sums(), member, members - 1} {}
 
-  // ---- as one of several threads has them (joint_steps.hpp) ----
+  // ---- as one member of a consensus has them (consensus.hpp) ----
 
-  using Seat = typename JointSteps<T>::Seat;
-  // Other threads are told of all additions from here on; `counting`: and the change of Ω* is counted for L2, too, until
-  // stand_up() tells it.
-  void sit(Seat& seat, bool counting) {
-    seat_ = &seat;
-    counting_ = counting && identity_;
-    direct_ = false;
-    moved_ = total_ = 0.0;
+  // How far w moves for each unit of u in the rows with a code; code 0 leaves it to the link.
+  static constexpr std::size_t kSlopes = 256;
+  static T slope_of(std::uint8_t code) { return slope_table_[code]; }
+  // The code whose slope is nearest to 1/ρ.
+  static std::uint8_t code_of(double rho) {
+    return std::uint8_t(std::clamp(std::lround(1.0 + kSlopesOfHalf * std::log2(rho)), 1l, long(kSlopes) - 1));
   }
-  double stand_up() {
-    const double change = (take_change(), total_);
-    seat_ = nullptr;
-    counting_ = false;
-    direct_ = identity_;
-    return change;
+  // From here on w follows u by the slopes of rows, and u is not kept where there is a code; nullptr: everywhere by the link.
+  void set_slopes(const std::uint8_t* codes) {
+    slopes_ = codes;
+    direct_ = identity_ && codes == nullptr;
+    moved_ = sloped_ = total_ = 0.0;
   }
-  // One step of the exchange between two visits; true if weights changed.
-  bool tick_seat() { return seat_ != nullptr && seat_->tick(*this); }
+  // By how much Ω*(u) and what stands for it changed since the slopes were set.
+  double moved_in_all() { return take_change(), total_; }
   // A copy of others, with memory of its own. (Not where w has lines, or β.)
   void become(const Weights& all) {
     link_ = all.link_;
@@ -63,22 +60,6 @@ class Weights {
     row_ = all.row_, steepest_ = all.steepest_;
     lower_ = all.lower_, upper_ = all.upper_, scale_ = all.scale_;
     copy(all.w_, w_), copy(all.u_, u_), copy(all.scales_, scales_);
-  }
-  // What another thread added.
-  void follow_one(std::size_t j, T amount) {
-    if (!identity_) return add_linked(j, amount);
-    const T before = std::exchange(w_[j], w_[j] + amount);
-    if (counting_) moved_ += double(amount) * (double(before) + double(before) + double(amount));
-  }
-  template <int N>
-  void follow_rows(std::span<const std::uint32_t> rows, std::size_t stride, const std::uint32_t* column, const T* amount) {
-    if (counting_) return count_rows<N>(rows, stride, column, amount);
-    if (identity_) return add_rows_with<N>(Direct{w_.data()}, rows, stride, column, amount);
-    adding_linked([&](auto&& add) { add_rows_with<N>(add, rows, stride, column, amount); });
-  }
-  void fetch(std::size_t j) const {
-    prefetch(w_.data() + j);
-    if (!identity_) prefetch(u_.data() + j);
   }
 
   const Link& link() const { return link_; }
@@ -99,16 +80,15 @@ class Weights {
     }
   }
   [[gnu::noinline]] void add_apart(std::size_t j, T amount) {
-    if (seat_ == nullptr) return add_linked(j, amount);
-    seat_->tell(*this, j, amount);
-    follow_one(j, amount);
+    if (slopes_ == nullptr) return add_linked(j, amount);
+    add_sloped(slopes_[j / row_], j, amount);
   }
   // Some columns of some rows: row f begins at weight f * stride.
   template <int N>
   void add_rows(std::span<const std::uint32_t> rows, std::size_t stride, const std::uint32_t* column, const T* amount) {
     if (direct_) [[likely]] return add_rows_with<N>(Direct{w_.data()}, rows, stride, column, amount);
-    if (seat_ != nullptr) seat_->template tell_rows<N>(*this, rows, stride, column, amount);
-    follow_rows<N>(rows, stride, column, amount);
+    if (slopes_ != nullptr) return add_sloped_rows<N>(rows, stride, column, amount);
+    adding_linked([&](auto&& add) { add_rows_with<N>(add, rows, stride, column, amount); });
   }
 
   // Where w is not u. Apart, so that the inner loops of L2 hold no more than an addition.
@@ -159,8 +139,8 @@ class Weights {
   void adding(F&& f) {
     if (direct_) [[likely]] {
       f(Direct{w_.data()});
-    } else if (seat_ != nullptr) {
-      f(Telling{this});
+    } else if (slopes_ != nullptr) {
+      f(Sloped{this});
     } else {
       adding_linked(f);
     }
@@ -212,7 +192,7 @@ class Weights {
   // Is w linear in u?
   bool linear() const { return identity_ || mapped_; }
   // Is the dual quadratic, so that the model of a step is the dual itself? Also w = s u is.
-  bool quadratic() const { return linear() || (plain_ && lower_ == T(0) && upper_ == T(0)); }
+  bool quadratic() const { return slopes_ == nullptr && (linear() || (plain_ && lower_ == T(0) && upper_ == T(0))); }
 
   bool mapped() const { return mapped_; }
   // While u is being made anew, w waits for it to be complete.
@@ -296,7 +276,7 @@ class Weights {
 
   // By how much Ω*(u) changed through add() since the last call; not kept for L2.
   double take_change() {
-    const double moved = std::exchange(moved_, 0.0), change = uniform_ ? 0.5 / link_.scale.all * moved : moved;
+    const double moved = std::exchange(moved_, 0.0), change = (uniform_ ? 0.5 / link_.scale.all * moved : moved) + std::exchange(sloped_, 0.0);
     total_ += change;
     return change;
   }
@@ -453,8 +433,8 @@ class Weights {
       moved += (double(u[j]) - before) * (double(lines[j].offset) + 0.5 * double(lines[j].scale) * (double(u[j]) + before));
     }
   };
-  // One of several threads.
-  struct Telling {
+  // One of several threads, with slopes of rows.
+  struct Sloped {
     static constexpr bool linked = false;
     Weights* weights;
     void fetch(std::size_t) const {}
@@ -489,24 +469,38 @@ class Weights {
       for (int k = 0; k < N; ++k) add(row + l[k], a[k]);
     }
   }
-  // The same for L2, with the change of |w|². Two sums hide the latency of their additions.
+  void add_sloped(std::uint8_t code, std::size_t j, T amount) {
+    if (code == 0 && !identity_) return add_linked(j, amount);
+    const T before = w_[j], now = before + slope_of(code) * amount;
+    w_[j] = now;
+    sloped_ += 0.5 * double(amount) * (double(before) + double(now));
+  }
+  // What Ω* moves by is the integral of w over what u moves by. Two sums hide the latency of their additions.
   template <int N>
-  [[gnu::noinline]] void count_rows(std::span<const std::uint32_t> rows, std::size_t stride, const std::uint32_t* column, const T* amount) {
+  [[gnu::noinline]] void add_sloped_rows(std::span<const std::uint32_t> rows, std::size_t stride, const std::uint32_t* column, const T* amount) {
     std::uint32_t l[N];
     T a[N];
     for (int k = 0; k < N; ++k) l[k] = column[k], a[k] = amount[k];
+    if (!identity_ || stride != row_) {
+      for (const std::uint32_t f : rows) {
+        for (int k = 0; k < N; ++k) add_apart(f * stride + l[k], a[k]);
+      }
+      return;
+    }
+    for (const std::uint32_t f : rows) prefetch(slopes_ + f);
     double moved[2] = {0.0, 0.0};
     for (std::size_t r = 0; r < rows.size(); ++r) {
       T* const row = w_.data() + rows[r] * stride;
+      const T slope = slope_of(slopes_[rows[r]]);
       T sum = T(0);
       for (int k = 0; k < N; ++k) {
-        const T before = row[l[k]];
-        row[l[k]] = before + a[k];
-        sum += a[k] * (before + before + a[k]);
+        const T before = row[l[k]], now = before + slope * a[k];
+        row[l[k]] = now;
+        sum += a[k] * (before + now);
       }
       moved[r & 1] += double(sum);
     }
-    moved_ += moved[0] + moved[1];
+    sloped_ += 0.5 * (moved[0] + moved[1]);
   }
   static void copy(const auto& from, auto& to) {
     if (to.size() != from.size()) to.reset(from.size());
@@ -555,13 +549,20 @@ class Weights {
 
   Link link_;
   bool identity_ = true, direct_ = true;  // w is u; and no other thread must be told
-  bool uniform_ = true, plain_ = true, mapped_, recording_ = false, sums_only_ = false, counting_ = false;
+  bool uniform_ = true, plain_ = true, mapped_, recording_ = false, sums_only_ = false;
   std::vector<std::size_t> touched_;
   std::size_t row_;
-  Seat* seat_ = nullptr;
+  const std::uint8_t* slopes_ = nullptr;  // a code for each row
+  static constexpr double kSlopesOfHalf = 8.0;  // so many slopes from one to half of it
+  static std::array<T, kSlopes> slope_table() {
+    std::array<T, kSlopes> all;
+    for (std::size_t c = 0; c < kSlopes; ++c) all[c] = T(c == 0 ? 1.0 : std::exp2((1.0 - double(c)) / kSlopesOfHalf));
+    return all;
+  }
+  inline static const std::array<T, kSlopes> slope_table_ = slope_table();
   OwnBlocks<T> own_blocks_;
   T lower_ = T(0), upper_ = T(0), scale_ = T(1);
-  double moved_ = 0.0, total_ = 0.0, steepest_ = 1.0;
+  double moved_ = 0.0, sloped_ = 0.0, total_ = 0.0, steepest_ = 1.0;
   AlignedArray<T> w_, u_, fixed_;
   AlignedArray<double> scales_;  // of each weight, where the link has nothing else
   AlignedArray<Line> lines_;

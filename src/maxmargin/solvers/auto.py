@@ -40,6 +40,7 @@ from maxmargin.checks import check_whole_attributes
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.formulations import check_formulation
 from maxmargin.solvers.handover import FIRST_STATE, count, interior_step
+from maxmargin.solvers.joint_rounds import FIRST_ROUND, joint_step
 from maxmargin.solvers.steps import Context, Step
 
 __all__ = ["AutoSchedule"]
@@ -109,7 +110,7 @@ class AutoSchedule(Solver):
         """Return the state before the first pass."""
         state: dict[str, Any] = {"looks": 0, "left": 0, "made": 0, "gap": None, "parts": 0}
         state |= {"work": 0.0, "gain": 0.0, "smooth": False}
-        return state | {"products": self.PRODUCTS[0], "rest": 0.0, "tried": 0} | FIRST_STATE
+        return state | {"products": self.PRODUCTS[0], "rest": 0.0, "tried": 0} | FIRST_STATE | FIRST_ROUND
 
     def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
         """Refuse a state that no run can have had."""
@@ -208,6 +209,8 @@ class AutoSchedule(Solver):
         """Make one pass."""
         if (step := interior_step(engine, state, context)) is not None:
             return step
+        if (step := joint_step(self, engine, state, context)) is not None:
+            return step
         if state["left"] > 0:
             return self._improve(engine, state, context)
         if self._may_try(engine, state):
@@ -251,7 +254,6 @@ class AutoSchedule(Solver):
                 tau_relative=self.SMO_DEPTH,
                 prune=self.prune,
                 mu=self.mu,
-                joint=not self.deterministic,
             )
             order = context.order(self.permute, self._together(state, context))
             result = engine.exact_pass(
@@ -315,7 +317,6 @@ class AutoSchedule(Solver):
             min_violation=share * self._average(engine, state),
             prune=self.prune,
             mu=self.mu,
-            joint=not self.deterministic,
         )
         order = context.order(self.permute)
         result = engine.cached_pass(order, options, context.seconds_left, context.threads)

@@ -87,7 +87,7 @@ class DualMachine(Engine):
         With a cost-to-move of β, w lags behind its multipliers; that is no rounding. Where planes
         are kept in a file, there would not be room for both.
         """
-        return super().weights.dtype == np.float32 and self.nu == 0 and not self.windowed
+        return self.weight_bytes == 4 and self.nu == 0 and not self.windowed
 
     def state(self) -> Any:
         """Return arrays for a checkpoint; those of planes that are in a file when asked for."""

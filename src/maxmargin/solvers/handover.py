@@ -77,7 +77,7 @@ def affordable(engine: Engine, spent: float) -> bool:
     spent : float
         Cycles, as the engine counted them.
     """
-    if engine.weights.size > MOST_WEIGHTS or engine.nu > 0 or engine.windowed:
+    if engine.n_weights > MOST_WEIGHTS or engine.nu > 0 or engine.windowed:
         return False
     size = engine.interior_size()
     if size["work"] == math.inf or spent < size["work"]:

@@ -26,6 +26,14 @@ class Machine(Protocol):
         """The present weights, in the native layout."""
 
     @property
+    def n_weights(self) -> int:
+        """How many these are, without a look at them."""
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of each."""
+
+    @property
     def oracle_error_bound(self) -> float:
         """By how much an oracle may have missed its best output, in the last certificate."""
 

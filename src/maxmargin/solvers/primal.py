@@ -79,6 +79,16 @@ class PrimalMachine:
         """The weights of the model, in the native layout."""
         return self.primal.weights if self.shown is None else self.shown
 
+    @property
+    def n_weights(self) -> int:
+        """How many these are."""
+        return self.made_as[1]
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of each."""
+        return int(self.primal.weights.itemsize)
+
     @contextmanager
     def _shown(self, weights: NDArray[Any] | None = None) -> Iterator[None]:
         """Put the model, or other weights, in the place of the last iterate for a moment."""

@@ -324,7 +324,7 @@ class Run:
             else math.nan,
             planes=self.machine.size()["planes"],
             nonzeros=self._nonzeros(),
-            weight_bytes=self.machine.weights.dtype.itemsize,
+            weight_bytes=self.machine.weight_bytes,
         )
         self.history.append(record)
         self.watch.note(step)
@@ -366,8 +366,9 @@ class Run:
         self.history = History([*self.history[:-1], PassRecord(**last)])
 
     def _nonzeros(self) -> int:
-        weights = self.machine.weights
-        return int(np.count_nonzero(weights)) if weights.size <= COUNTED_WEIGHTS else -1
+        if self.machine.n_weights > COUNTED_WEIGHTS:
+            return -1
+        return int(np.count_nonzero(self.machine.weights))
 
     def _report(self, record: PassRecord) -> None:
         if self.verbose >= 2 or (self.verbose == 1 and record.kind == "collect"):
