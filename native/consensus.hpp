@@ -27,7 +27,7 @@
 // *The metric.* Let the hinges of a share have the curvature h along a weight, and K shares have it. A difference between
 // the shares shrinks by h / (h + ρ) in a round, what they do together by (ρ² + h/K) / ((ρ + 1/K) (ρ + h)): large ρ for the
 // first, ρ near √(h / K) for the second. With one ρ for all weights the frequent ones or the rare ones are slow. Here
-// ρ = max(1, c √h), where h is the largest of C Σ α Δf² of the weights in a row, which the kept planes tell for any structure.
+// ρ = max(1, c √h), where h is half of C Σ α Δf² over all weights of a row (a plane mostly has two of them), which the kept planes tell for any structure.
 //
 // Examples are divided once, in contiguous pieces of about the same work, and all sums are made in one order: a run can be
 // repeated with the same number of threads.
@@ -37,6 +37,7 @@
 
 #include "blocks.hpp"
 #include "parallel.hpp"
+#include "vector_code.hpp"
 
 namespace mm {
 
@@ -45,6 +46,7 @@ class Consensus {
  public:
   // λ, and c of the metric.
   static constexpr double kOver = 1.8, kSteepness = 14.0;
+  static constexpr std::size_t kMostMembers = 256;
 
   Consensus(const Structure<T>& structure, std::size_t members)
       : structure_(structure), row_(std::max<std::size_t>(structure.row_size(), 1)), n_rows_((structure.n_weights() + row_ - 1) / row_),
@@ -66,22 +68,30 @@ class Consensus {
   // The examples of a member.
   std::size_t first(std::size_t k) const { return members_[k].first; }
   std::size_t last(std::size_t k) const { return members_[k].last; }
-  // Its slopes, by rows.
-  const std::uint8_t* codes(std::size_t k) const { return members_[k].codes.data(); }
+  // Its weights have the slopes of its rows from here on.
+  void begin_steps(std::size_t k, Weights<T>& weights) { weights.set_slopes(members_[k].codes.data(), &members_[k].touched); }
 
   // ---- beginning, with the multipliers that are there, at w = link(u), which all members have ----
 
   // `empty`: there are no planes. Then each member does recall() and, when all did, open() for a part of the rows.
   void start_opening() { refill(z_, shared_.size() * row_), live_.assign(shared_.size(), 0), published_ = false; }
   // A member sums up its part of u in shared rows, and of the metric.
-  void recall(const Blocks<T>& blocks, std::size_t k, bool empty) {
+  void recall(const Blocks<T>& blocks, std::size_t k, const Weights<T>& weights, bool empty) {
     Member& own = members_[k];
+    own.touched.clear();
+    for (const std::uint32_t row : own.own) {
+      const T* const w = weights.data() + row * row_;
+      const T* const end = weights.data() + std::min((row + std::size_t{1}) * row_, weights.size());
+      const bool zero = empty || std::all_of(w, end, [](T x) { return x == T(0); });
+      own.codes[row] = zero ? Weights<T>::kUntouched : 0;
+      if (!zero) own.touched.push_back(row);
+    }
     const std::size_t n = shared_.size() * row_;
-    refill(own.v, n), refill(own.joined, n);
+    refill(own.v, n);
     for (const std::uint32_t row : shared_) own.codes[row] = 1;
     if (empty) return;
-    const AlignedArray<T> h = add_planes(blocks, own, true);
-    for (std::size_t s = 0; s < shared_.size(); ++s) own.codes[shared_[s]] = code_of(h, s);
+    gather(blocks, own, own.v.data());
+    set_metric(blocks, own);
   }
   // z is that w, and v_k = z + u_k / ρ_k.
   void open(std::size_t part, std::span<Weights<T>* const> weights) {
@@ -96,12 +106,12 @@ class Consensus {
       sums.assign(n, 0.0);
       for (Member& member : members_) {
         T* const v = member.v.data() + s * row_;
-        const std::uint8_t* const joined = member.joined.data() + s * row_;
         const T slope = Weights<T>::slope_of(member.codes[shared_[s]]);
         for (std::size_t l = 0; l < n; ++l) {
+          if (v[l] == T(0)) continue;
           sums[l] += double(v[l]);
-          v[l] = w[j + l] + slope * v[l];
-          live = live || joined[l] != 0;
+          v[l] = taking_part(w[j + l] + slope * v[l]);
+          live = true;
         }
       }
       live_[s] = live;
@@ -116,18 +126,17 @@ class Consensus {
   // Each member does this and, when all did, count_standing() for a part of the rows. u_k and z stay.
   void measure(const Blocks<T>& blocks, std::size_t k, Weights<T>& weights) {
     Member& own = members_[k];
-    const AlignedArray<T> h = add_planes(blocks, own, false);
+    const std::vector<std::uint8_t> old = own.codes;
+    set_metric(blocks, own);
     for (std::size_t s = 0; s < shared_.size(); ++s) {
       if (live_[s] == 0) continue;
       const std::size_t j = shared_[s] * row_, n = std::min(row_, structure_.n_weights() - j);
-      const T rho = T(1) / Weights<T>::slope_of(own.codes[shared_[s]]);
-      own.codes[shared_[s]] = code_of(h, s);
-      const T slope = Weights<T>::slope_of(own.codes[shared_[s]]);
+      const T rho = T(1) / Weights<T>::slope_of(old[shared_[s]]), slope = Weights<T>::slope_of(own.codes[shared_[s]]);
       T* const w = weights.data() + j;
       T* const v = own.v.data() + s * row_;
       const T* const z = z_.data() + s * row_;
       for (std::size_t l = 0; l < n; ++l) {
-        v[l] = z[l] + slope * (rho * (w[l] - T(2) * z[l] + v[l]));
+        if (v[l] != T(0)) v[l] = taking_part(z[l] + slope * (rho * (w[l] - T(2) * z[l] + v[l])));
         w[l] = z[l];
       }
     }
@@ -159,6 +168,9 @@ class Consensus {
     Member& own = members_[part];
     Sums sums;
     for_rows(part, [&](std::size_t s, std::size_t j, std::size_t n) {
+      if (s + kAhead < shared_.size()) {
+        for (const Weights<T>* one : weights) prefetch_to_write(one->data() + shared_[s + kAhead] * row_);
+      }
       const bool live = live_[s] != 0;
       if (!live && !moved(s, j, n, weights)) return;
       live_[s] = 1;
@@ -181,7 +193,7 @@ class Consensus {
       });
       if (part == 0) return;
       const T* const theirs = weights[part]->data();
-      for (const std::uint32_t row : members_[part].own) {
+      for (const std::uint32_t row : members_[part].touched) {
         const std::size_t j = row * row_, n = std::min(row_, structure_.n_weights() - j);
         std::copy(theirs + j, theirs + j + n, w + j);
       }
@@ -197,49 +209,65 @@ class Consensus {
   }
   void restored() { published_ = false; }
 
+  // Ω of what publish() shows, for L2, in rows where it is not zero.
+  double half_square(std::span<Weights<T>* const> weights) const {
+    std::vector<double> sums(members_.size());
+    run_shares(members_.size(), [&](std::size_t part) {
+      double sum = 0.0;
+      for_rows(part, [&](std::size_t s, std::size_t, std::size_t n) {
+        if (live_[s] != 0) sum += square(z_.data() + s * row_, n);
+      });
+      for (const std::uint32_t row : members_[part].touched) {
+        const std::size_t j = row * row_;
+        sum += square(weights[part]->data() + j, std::min(row_, structure_.n_weights() - j));
+      }
+      sums[part] = sum;
+    });
+    return 0.5 * std::accumulate(sums.begin(), sums.end(), 0.0);
+  }
+
  private:
   struct alignas(128) Member {
     std::size_t first = 0, last = 0;
     std::vector<std::uint8_t> codes;   // by rows
     std::vector<std::uint32_t> own;    // rows that no other member reads
-    AlignedArray<T> v;                 // in shared rows
-    AlignedArray<std::uint8_t> joined; // whether it takes part there
+    std::vector<std::uint32_t> touched;  // of these, in which a step was made
+    AlignedArray<T> v;                 // in shared rows; zero where it takes no part
     double conjugate = 0.0, stood = 0.0;  // of its part of the rows, where they are live
   };
 
-  // Returns h = C Σ α Δf² of a member's planes in shared rows; its v gets C Σ α Δf if `sums`.
-  AlignedArray<T> add_planes(const Blocks<T>& blocks, Member& own, bool sums) const {
-    AlignedArray<T> h(shared_.size() * row_);
+  // C Σ α Δf of a member's planes in shared rows.
+  void gather(const Blocks<T>& blocks, const Member& own, T* sums) const {
+    GatheredRows<T> rows{place_.data(), row_, sums};
+    for_planes(blocks, own, 1, rows, [](double mass) { return mass; });
+  }
+  // The metric of the planes that there are: of some of them where they are many.
+  void set_metric(const Blocks<T>& blocks, Member& own) const {
+    const std::size_t step = std::clamp<std::size_t>((own.last - own.first) / kSampled, 1, kSteps);
+    std::vector<float> h(shared_.size(), 0.0f);
+    GatheredRows<T> rows{place_.data(), row_};
+    rows.squares = h.data();
+    for_planes(blocks, own, step, rows, [](double mass) { return std::sqrt(mass); });
+    for (std::size_t s = 0; s < h.size(); ++s) {
+      own.codes[shared_[s]] = Weights<T>::code_of(std::max(1.0, kSteepness * std::sqrt(0.5 * double(step) * double(h[s]))));
+    }
+  }
+  template <class Coef>
+  void for_planes(const Blocks<T>& blocks, const Member& own, std::size_t step, GatheredRows<T>& rows, Coef&& coef) const {
+    Weights<T> into(rows);
     auto ws = structure_.workspace();
-    auto delta = Weights<T>::recorder(structure_.n_weights());
-    std::vector<std::uint32_t> places;
-    std::vector<T> values;
-    const double one = 1.0;
-    for (std::size_t i = own.first; i < own.last; ++i) {
+    for (std::size_t i = own.first; i < own.last; i += step) {
       for (const Part<T>& part : blocks[i]) {
         for (std::size_t p = 1; p < part.set.size(); ++p) {
-          const double mass = blocks.C_of(i) * part.set.alpha()[p];
+          const double mass = blocks.C_of(i) * part.set.alpha()[p], amount = coef(mass);
           if (mass == 0.0) continue;
           const CodeView code = part.set.code(p);
-          structure_.accumulate(*ws, i, part.index, {&code, 1}, &one, delta);
-          places.clear(), values.clear();
-          delta.drain(places, values);
-          for (std::size_t n = 0; n < places.size(); ++n) {
-            const std::uint32_t s = place_[places[n] / row_];
-            if (s == kNone) continue;
-            const std::size_t at = s * row_ + places[n] % row_;
-            h[at] += T(mass * double(values[n]) * double(values[n]));
-            if (sums) own.v[at] += T(mass * double(values[n])), own.joined[at] = 1;
-          }
+          structure_.accumulate(*ws, i, part.index, {&code, 1}, &amount, into);
         }
       }
     }
-    return h;
   }
-  std::uint8_t code_of(const AlignedArray<T>& h, std::size_t s) const {
-    const T most = *std::max_element(h.data() + s * row_, h.data() + (s + 1) * row_);
-    return Weights<T>::code_of(std::max(1.0, kSteepness * std::sqrt(double(most))));
-  }
+  static constexpr std::size_t kSampled = 1000, kSteps = 4;
 
   // Pieces of about the same work.
   void divide_examples() {
@@ -255,7 +283,7 @@ class Consensus {
     }
   }
   void divide_rows() {
-    place_.assign(n_rows_, kNone);
+    place_.assign(n_rows_, GatheredRows<T>::kNone);
     for (std::size_t row = 0; row < n_rows_; ++row) {
       std::size_t readers = 0, reader = 0;
       for (std::size_t k = 0; k < members_.size(); ++k) {
@@ -266,7 +294,7 @@ class Consensus {
         shared_.push_back(std::uint32_t(row));
       } else if (readers == 1) {
         members_[reader].codes[row] = 0;
-        if (reader > 0) members_[reader].own.push_back(std::uint32_t(row));
+        members_[reader].own.push_back(std::uint32_t(row));
       }
     }
     for (Member& member : members_) {
@@ -283,6 +311,17 @@ class Consensus {
       f(s, j, std::min(row_, structure_.n_weights() - j));
     }
   }
+  static double square(const T* x, std::size_t n) {
+    double sum[4] = {};
+    std::size_t l = 0;
+    for (; l + 4 <= n; l += 4) {
+      for (std::size_t k = 0; k < 4; ++k) sum[k] += double(x[l + k]) * double(x[l + k]);
+    }
+    for (; l < n; ++l) sum[0] += double(x[l]) * double(x[l]);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  }
+  // v of who takes part is not zero.
+  static T taking_part(T v) { return v != T(0) ? v : std::numeric_limits<T>::min(); }
   static double conjugate(const Weights<T>& weights, std::size_t j, double u) {
     const Link& link = weights.link();
     return link.identity() ? 0.5 * u * u : link.conjugate(j, u, link.weight(j, u));
@@ -300,8 +339,7 @@ class Consensus {
     return false;
   }
 
-  static constexpr std::size_t kChunk = 64;
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr std::size_t kChunk = 64, kAhead = 8;
 
   // Over live rows: Ω*(Σ u_k), and Σ_k ½ |w_k|²_ρk as the pass left them and as the next one begins; and what both were before
   // the pass in rows that were not live then.
@@ -311,64 +349,57 @@ class Consensus {
 
   // n weights of a shared row, from place `at` on and weight j. `live`: whether the row was so before.
   void meet_some(std::size_t at, std::size_t j, std::size_t n, std::uint32_t row, bool live, std::span<Weights<T>* const> weights, Sums& sums) {
-    T R[kChunk], Y[kChunk], U[kChunk], next[kChunk];
-    T* const z = z_.data() + at;
+    const std::size_t K = members_.size();
+    T* w[kMostMembers];
+    T* v[kMostMembers];
+    T rho[kMostMembers];
+    for (std::size_t k = 0; k < K; ++k) {
+      w[k] = weights[k]->data() + j;
+      v[k] = members_[k].v.data() + at;
+      rho[k] = T(1) / Weights<T>::slope_of(members_[k].codes[row]);
+    }
     const T* const u0 = weights[0]->fixed();
-    const Link& link = weights[0]->link();
-    for (std::size_t l = 0; l < n; ++l) R[l] = Y[l] = U[l] = T(0);
-    if (u0 != nullptr) std::copy(u0 + j, u0 + j + n, U), std::copy(u0 + j, u0 + j + n, Y);
+    T* const z = z_.data() + at;
     if (!live) {
-      for (std::size_t l = 0; l < n; ++l) sums.conjugate_before += conjugate(*weights[0], j + l, double(U[l]));
-    }
-    for (std::size_t k = 0; k < members_.size(); ++k) {
-      Member& member = members_[k];
-      const T rho = T(1) / Weights<T>::slope_of(member.codes[row]);
-      const T* const v = member.v.data() + at;
-      std::uint8_t* const joined = member.joined.data() + at;
-      const T* const w = weights[k]->data() + j;
-      T ended = T(0), before = T(0);
       for (std::size_t l = 0; l < n; ++l) {
-        ended += w[l] * w[l];
-        before += z[l] * z[l];
-        joined[l] |= std::uint8_t(w[l] != z[l]);
-        const T part = joined[l] != 0 ? rho : T(0);
-        U[l] += part * (w[l] - T(2) * z[l] + v[l]);
-        R[l] += part;
-        Y[l] += part * (v[l] + T(kOver) * (w[l] - z[l]));
-      }
-      sums.ended += 0.5 * double(rho) * double(ended);
-      if (!live) sums.ended_before += 0.5 * double(rho) * double(before);
-    }
-    if (link.identity()) {
-      T squares = T(0);
-      for (std::size_t l = 0; l < n; ++l) {
-        squares += U[l] * U[l];
-        next[l] = Y[l] / (T(1) + R[l]);
-      }
-      sums.conjugate += 0.5 * double(squares);
-    } else {
-      for (std::size_t l = 0; l < n; ++l) {
-        sums.conjugate += conjugate(*weights[0], j + l, double(U[l]));
-        next[l] = T(link.held(j + l, double(Y[l]), double(R[l])));
+        sums.conjugate_before += conjugate(*weights[0], j + l, u0 == nullptr ? 0.0 : double(u0[j + l]));
+        for (std::size_t k = 0; k < K; ++k) sums.ended_before += 0.5 * double(rho[k]) * double(z[l]) * double(z[l]);
       }
     }
-    for (std::size_t k = 0; k < members_.size(); ++k) {
-      Member& member = members_[k];
-      const T rho = T(1) / Weights<T>::slope_of(member.codes[row]);
-      T* const v = member.v.data() + at;
-      const std::uint8_t* const joined = member.joined.data() + at;
-      T* const w = weights[k]->data() + j;
-      T begins = T(0);
-      for (std::size_t l = 0; l < n; ++l) {
-        // w_k = 2z - v_k + u_k / ρ_k with the new z and v_k; u_k / ρ_k = w_k - 2z + v_k with the old ones.
-        const T now = v[l] + T(kOver) * (w[l] - z[l]), part = w[l] - T(2) * z[l] + v[l];
-        v[l] = joined[l] != 0 ? now : next[l];
-        w[l] = joined[l] != 0 ? T(2) * next[l] - now + part : next[l];
-        begins += w[l] * w[l];
-      }
-      sums.begins += 0.5 * double(rho) * double(begins);
+    if (weights[0]->link().identity() && n * sizeof(T) % 32 == 0 && row_ * sizeof(T) % 32 == 0) {
+      Agreement<T> agreement{n, K, T(kOver), u0 == nullptr ? nullptr : u0 + j, z, w, v, rho, 0.0, 0.0, 0.0};
+      vector_code<T>().agree(agreement);
+      sums.conjugate += agreement.conjugate, sums.ended += agreement.ended, sums.begins += agreement.begins;
+      return;
     }
-    std::copy(next, next + n, z);
+    // The same as in agreement_impl.hpp, one by one.
+    const Link& link = weights[0]->link();
+    for (std::size_t l = 0; l < n; ++l) {
+      const double before = double(z[l]), u = u0 == nullptr ? 0.0 : double(u0[j + l]);
+      double R = 0.0, Y = u, U = u;
+      for (std::size_t k = 0; k < K; ++k) {
+        const double own = double(w[k][l]), part = double(rho[k]);
+        sums.ended += 0.5 * part * own * own;
+        if (v[k][l] == T(0) && own == before) continue;
+        if (v[k][l] == T(0)) v[k][l] = taking_part(z[l]);
+        const double kept = double(v[k][l]);
+        U += part * (own - 2 * before + kept);
+        Y += part * (kept + kOver * (own - before));
+        R += part;
+      }
+      sums.conjugate += conjugate(*weights[0], j + l, U);
+      z[l] = T(link.held(j + l, Y, R));
+      for (std::size_t k = 0; k < K; ++k) {
+        if (v[k][l] == T(0)) {
+          w[k][l] = z[l];
+        } else {
+          const double own = double(w[k][l]), kept = double(v[k][l]), now = kept + kOver * (own - before);
+          w[k][l] = T(2 * double(z[l]) - now + (own - 2 * before + kept));
+          v[k][l] = taking_part(T(now));
+        }
+        sums.begins += 0.5 * double(rho[k]) * double(w[k][l]) * double(w[k][l]);
+      }
+    }
   }
 
   template <class X>

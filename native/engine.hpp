@@ -144,7 +144,7 @@ class Engine {
       result.gap = blocks.hard_primal(weights_.penalty()) - dual_;
     } else if (own_.kept) {
       // w is not quite link(u): the primal is that of w, the dual that of the multipliers.
-      result.gap = weights_.penalty() - weights_.fixed_gain() + C() * blocks.risk() - dual_;
+      result.gap = joint_.penalty() - weights_.fixed_gain() + C() * blocks.risk() - dual_;
     } else if (weights_.linear()) {
       result.gap = blocks.linear() + C() * blocks.risk() - 2.0 * dual_ - weights_.fixed_gain();
     } else {
@@ -505,7 +505,7 @@ class Engine {
   std::size_t may_join(int threads) const {
     if (threads < 2 || blocks_.n_examples() < kMany || windows_ || blocks_.slack() != Slack::kLinear) return 1;
     if (weights_.mapped() || weights_.lagging() || weights_.lined() || !structure_.thread_safe() || !structure_.shares_steps()) return 1;
-    return std::min(n_shares(threads, blocks_.n_examples()), 1 + kMostCopies / weights_.bytes());
+    return std::min({n_shares(threads, blocks_.n_examples()), Consensus<T>::kMostMembers, 1 + kMostCopies / weights_.bytes()});
   }
   static constexpr std::size_t kMostCopies = std::size_t{1} << 30;
   static constexpr std::size_t kMany = 1000;

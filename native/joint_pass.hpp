@@ -32,6 +32,11 @@ class JointPass {
     if (open_) consensus_->publish(all_);
   }
 
+  // Ω of the engine's weights when they are z.
+  double penalty() const {
+    return open_ && weights_.linear() ? consensus_->half_square(all_) : weights_.penalty();
+  }
+
   // `exact`: with the oracle; else from what is kept. The result is complete when a failure of a visit is thrown, too.
   // If not open(), the weights are link(u) of the multipliers; `empty`: there are no planes.
   void run(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, std::size_t members, bool exact,
@@ -64,7 +69,7 @@ class JointPass {
       Lane<T>& lane = loop_.lane(k);
       lane.apart = true;
       lane.loss = lane.price = 0.0;
-      weights.set_slopes(consensus.codes(k));
+      consensus.begin_steps(k, weights);
       try {
         visit(blocks, order, options, k, weights, shares[k], exact, [&, asked = 0u]() mutable {
           // The clock costs less than a visit, but not nothing.
@@ -114,8 +119,8 @@ class JointPass {
     // What a thread allocates lies apart from what others do, so that no two write to one cache line.
     crew.run([&](std::size_t k) {
       loop_.lane(k);
-      if (k > 0) all_[k]->become(weights_);
-      consensus.recall(blocks, k, empty);
+      if (k > 0) all_[k]->become(weights_, empty && weights_.quadratic() && weights_.fixed() == nullptr);
+      consensus.recall(blocks, k, *all_[k], empty);
     });
     crew.run([&](std::size_t k) { consensus.open(k, all_); });
   }

@@ -40,6 +40,19 @@ struct AlignmentRow {
   std::uint8_t* trace;   // [m]
 };
 
+// Some weights of a row on which K members agree, for L2 (consensus.hpp). All arrays are whole vectors.
+template <class T>
+struct Agreement {
+  std::size_t n, members;
+  T over;            // λ
+  const T* fixed;    // u₀, or nullptr
+  T* z;
+  T* const* w;       // of each member
+  T* const* v;       // zero where a member takes no part
+  const T* rho;
+  double conjugate, ended, begins;  // Ω*(Σ u_k), and Σ ½ |w_k|²_ρk before and after: the answer
+};
+
 // The smallest entry above zero (infinity: there is none) and the largest one of a row without negative ones.
 struct RowRange {
   double least, most;
@@ -91,6 +104,8 @@ struct VectorCode {
 
   // A row of the table of alignments; the greatest M + end, where an alignment may end at every cell.
   T (*alignment_row)(const AlignmentRow<T>& row);
+
+  void (*agree)(Agreement<T>& row);
 };
 
 template <class T>

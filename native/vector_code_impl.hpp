@@ -357,6 +357,7 @@ void spread(const T* k, std::size_t n, const T* amount, std::size_t Lp, T* W) {
   }
 }
 
+#include "agreement_impl.hpp"
 #include "alignment_row_impl.hpp"
 #include "forward_backward_impl.hpp"
 #include "rank_update_impl.hpp"
@@ -374,7 +375,8 @@ constexpr VectorCode<T> table(const char* name) {
           &rank_update<T>,
           &exponentials,
           &row_product,
-          &alignment_row<T>};
+          &alignment_row<T>,
+          &agree<T>};
 }
 
 }  // namespace mm::MM_ISA

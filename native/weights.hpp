@@ -20,6 +20,23 @@
 
 namespace mm {
 
+// Sums over some of the rows of weights (consensus.hpp).
+template <class T>
+struct GatheredRows {
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  const std::uint32_t* place;  // of each row; kNone: it is left out
+  std::size_t row;             // weights in a row
+  T* sums = nullptr;           // Σ a of each weight of these rows, unless null
+  float* squares = nullptr;    // Σ a² over each of the rows, unless null
+  void add(std::size_t j, T amount) const {
+    const std::size_t at = j / row;
+    if (place[at] == kNone) return;
+    if (squares != nullptr) squares[place[at]] += float(amount) * float(amount);
+    if (sums == nullptr) return;
+    sums[place[at] * row + (j - at * row)] += amount;
+  }
+};
+
 template <class T>
 class Weights {
  public:
@@ -37,30 +54,38 @@ class Weights {
 
   // ---- as one member of a consensus has them (consensus.hpp) ----
 
-  // How far w moves for each unit of u in the rows with a code; code 0 leaves it to the link.
+  // How far w moves for each unit of u in the rows with a code. Two codes leave it to the link: 0, and kUntouched, of rows in
+  // which no step was made; the first one there makes it 0.
   static constexpr std::size_t kSlopes = 256;
+  static constexpr std::uint8_t kUntouched = 255;
   static T slope_of(std::uint8_t code) { return slope_table_[code]; }
   // The code whose slope is nearest to 1/ρ.
   static std::uint8_t code_of(double rho) {
-    return std::uint8_t(std::clamp(std::lround(1.0 + kSlopesOfHalf * std::log2(rho)), 1l, long(kSlopes) - 1));
+    return std::uint8_t(std::clamp(std::lround(1.0 + kSlopesOfHalf * std::log2(rho)), 1l, long(kUntouched) - 1));
   }
-  // From here on w follows u by the slopes of rows, and u is not kept where there is a code; nullptr: everywhere by the link.
-  void set_slopes(const std::uint8_t* codes) {
+  // From here on w follows u by the slopes of rows, and u is not kept where these have a code; nullptr: everywhere by the link.
+  // `touched` gets the rows that were untouched.
+  void set_slopes(std::uint8_t* codes, std::vector<std::uint32_t>* touched = nullptr) {
     slopes_ = codes;
+    touched_rows_ = touched;
     direct_ = identity_ && codes == nullptr;
     moved_ = sloped_ = total_ = 0.0;
   }
   // By how much Ω*(u) and what stands for it changed since the slopes were set.
   double moved_in_all() { return take_change(), total_; }
-  // A copy of others, with memory of its own. (Not where w has lines, or β.)
-  void become(const Weights& all) {
+  // A copy of others, with memory of its own. (Not where w has lines, or β.) `zero`: all of them are zero, and need not be read.
+  void become(const Weights& all, bool zero) {
     link_ = all.link_;
     identity_ = direct_ = all.identity_;
     uniform_ = all.uniform_, plain_ = all.plain_;
     row_ = all.row_, steepest_ = all.steepest_;
     lower_ = all.lower_, upper_ = all.upper_, scale_ = all.scale_;
+    if (zero && w_.size() == 0) return w_.reset(all.w_.size()), u_.reset(all.u_.size()), copy(all.scales_, scales_);
     copy(all.w_, w_), copy(all.u_, u_), copy(all.scales_, scales_);
   }
+
+  // No weights: what is added goes to `gathered`.
+  explicit Weights(GatheredRows<T>& gathered) : identity_(false), direct_(false), plain_(false), mapped_(false), row_(gathered.row), gathered_(&gathered) {}
 
   const Link& link() const { return link_; }
   // What w moves by at most, for each unit that u moves.
@@ -81,7 +106,7 @@ class Weights {
   }
   [[gnu::noinline]] void add_apart(std::size_t j, T amount) {
     if (slopes_ == nullptr) return add_linked(j, amount);
-    add_sloped(slopes_[j / row_], j, amount);
+    add_sloped(j / row_, j, amount);
   }
   // Some columns of some rows: row f begins at weight f * stride.
   template <int N>
@@ -94,6 +119,7 @@ class Weights {
   // Where w is not u. Apart, so that the inner loops of L2 hold no more than an addition.
   [[gnu::noinline]] void add_linked(std::size_t j, T amount) {
     if (own_blocks_.sums != nullptr) return own_blocks_.add(j, amount);
+    if (gathered_ != nullptr) return gathered_->add(j, amount);
     if (plain_) [[likely]] {
       u_[j] += amount;
       const T w = shrink(u_[j]);
@@ -149,6 +175,8 @@ class Weights {
   [[gnu::noinline]] void adding_linked(F&& f) {
     if (own_blocks_.sums != nullptr) {
       f(Sharing{own_blocks_});
+    } else if (gathered_ != nullptr) {
+      f(Linked{this});
     } else if (plain_) {
       Plain plain{u_.data(), w_.data(), lower_, upper_, scale_};
       f(plain);
@@ -469,7 +497,14 @@ class Weights {
       for (int k = 0; k < N; ++k) add(row + l[k], a[k]);
     }
   }
-  void add_sloped(std::uint8_t code, std::size_t j, T amount) {
+  std::uint8_t touched_code(std::size_t row) {
+    const std::uint8_t code = slopes_[row];
+    if (code != kUntouched) [[likely]] return code;
+    touched_rows_->push_back(std::uint32_t(row));
+    return slopes_[row] = 0;
+  }
+  void add_sloped(std::size_t at, std::size_t j, T amount) {
+    const std::uint8_t code = touched_code(at);
     if (code == 0 && !identity_) return add_linked(j, amount);
     const T before = w_[j], now = before + slope_of(code) * amount;
     w_[j] = now;
@@ -491,7 +526,7 @@ class Weights {
     double moved[2] = {0.0, 0.0};
     for (std::size_t r = 0; r < rows.size(); ++r) {
       T* const row = w_.data() + rows[r] * stride;
-      const T slope = slope_of(slopes_[rows[r]]);
+      const T slope = slope_of(touched_code(rows[r]));
       T sum = T(0);
       for (int k = 0; k < N; ++k) {
         const T before = row[l[k]], now = before + slope * a[k];
@@ -552,7 +587,8 @@ class Weights {
   bool uniform_ = true, plain_ = true, mapped_, recording_ = false, sums_only_ = false;
   std::vector<std::size_t> touched_;
   std::size_t row_;
-  const std::uint8_t* slopes_ = nullptr;  // a code for each row
+  std::uint8_t* slopes_ = nullptr;  // a code for each row
+  std::vector<std::uint32_t>* touched_rows_ = nullptr;
   static constexpr double kSlopesOfHalf = 8.0;  // so many slopes from one to half of it
   static std::array<T, kSlopes> slope_table() {
     std::array<T, kSlopes> all;
@@ -561,6 +597,7 @@ class Weights {
   }
   inline static const std::array<T, kSlopes> slope_table_ = slope_table();
   OwnBlocks<T> own_blocks_;
+  GatheredRows<T>* gathered_ = nullptr;
   T lower_ = T(0), upper_ = T(0), scale_ = T(1);
   double moved_ = 0.0, sloped_ = 0.0, total_ = 0.0, steepest_ = 1.0;
   AlignedArray<T> w_, u_, fixed_;

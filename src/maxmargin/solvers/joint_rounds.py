@@ -7,10 +7,11 @@ fall from one pass to the next, and is a lower bound all the same. What is here 
 comes next:
 
 - The first `WARM` passes call the oracle on each example under the newest w of its share, with the
-  metric ρ = 1; then the planes that these found tell the metric.
-- After that come passes over what is kept, `SWEEPS` sweeps each at most. The oracle looks at z
-  after every `SEE_EVERY` of them, or before that where the gap may have been reached: what is
-  looked at too often has few new planes.
+  metric ρ = 1; in the pass `MEASURED` the planes that these found tell the metric. (Measured before
+  that or more often it is worse: multipliers found with ρ = 1 tell it best.)
+- After that come passes over what is kept. The oracle looks at z after every `SEE_EVERY` of them,
+  or before that where the gap may have been reached: what is looked at too often has few new
+  planes.
 - If looks do not find the gap smaller any more, one thread goes on alone
   (`maxmargin.solvers.auto`): its steps raise the dual whatever the problem is like.
 
@@ -27,14 +28,20 @@ from maxmargin.solvers.certificate import relative_gap
 from maxmargin.solvers.handover import count
 from maxmargin.solvers.steps import Context, Step
 
-__all__ = ["FIRST_ROUND", "joint_options", "joint_step", "is_due"]
+__all__ = ["FIRST_ROUND", "is_due", "joint_step"]
 
-#: Passes with the oracle, before the planes tell the metric.
-WARM = 4
+#: Passes with the oracle at first. The pass `MEASURED` is the first with the metric of the planes.
+WARM = 3
+MEASURED = 5
 #: Sweeps of a pass over what is kept, at most.
-SWEEPS = 2
+SWEEPS = 1
+#: Over-relaxation of its steps. What a share does on its own is too much where others do the same.
+RELAXATION = 0.8
+#: It leaves out parts whose last violation was below this share of the mean, unless a look came
+#: before it.
+BUSY = 0.1
 #: So many passes may follow a look before the next one.
-SEE_EVERY = 3
+SEE_EVERY = 4
 #: So many looks in a row that find no gap below `BETTER` times the smallest one end the rounds.
 PATIENCE = 8
 BETTER = 0.98
@@ -80,50 +87,54 @@ def is_due(seen: list[Any], n_round: int, every: int, goal: float, near: bool) -
     return bool(new * fallen <= goal)
 
 
-def joint_options(schedule: Any, *, exact: bool, sweeps: int, measure: bool) -> PassOptions:
-    """Return what a pass of several threads is asked to do."""
-    return PassOptions(
-        tau_relative=schedule.SMO_DEPTH,
-        recombine=not exact,
-        prune=schedule.prune,
-        mu=schedule.mu,
-        joint=True,
-        sweeps=sweeps,
-        measure=measure,
-    )
-
-
 def joint_step(
     schedule: Any, engine: Engine, state: dict[str, Any], context: Context
 ) -> Step | None:
-    """Make a pass of several threads, or a look at what they agree on; None: they do not pay."""
+    """Make a pass of several threads, or a look at what they agree on; None: they do not pay.
+
+    Parameters
+    ----------
+    schedule : AutoSchedule
+        Whose parameters the passes have.
+    engine : Engine
+        The dual engine.
+    state : dict
+        Of the schedule.
+    context : Context
+        Of the run.
+    """
     if state["joint"] is None:
         state["joint"] = engine.joins(context.threads)
     if not state["joint"]:
         return None
     n_round = state["rounds"] + 1
-    near = state["gap"] is not None and state["gap"] <= schedule.CONFIRM * context.gap * abs(
-        context.dual
-    )
-    if (
-        n_round > WARM
-        and not state["looked"]
-        and is_due(state["seen"], n_round, SEE_EVERY, context.gap, near)
-    ):
-        return _look(engine, state, context)
+    if n_round > WARM and not state["looked"]:
+        near = state["gap"] is not None
+        near = near and state["gap"] <= schedule.CONFIRM * context.gap * abs(context.dual)
+        if is_due(state["seen"], n_round, SEE_EVERY, context.gap, near):
+            return _look(engine, state, context)
     exact = n_round <= WARM
-    sweeps = SWEEPS
-    if exact and n_round == 1 and not context.warm:
-        sweeps = 0
-    options = joint_options(schedule, exact=exact, sweeps=sweeps, measure=n_round == WARM + 1)
+    average = 0.0
+    if n_round > MEASURED and not state["looked"]:
+        average = max(0.0, float(state["gap"] / engine.C / state["parts"]))
+    options = PassOptions(
+        tau_relative=schedule.SMO_DEPTH,
+        relaxation=1.0 if exact else min(schedule.relaxation, RELAXATION),
+        recombine=not exact,
+        min_violation=BUSY * average,
+        prune=schedule.prune,
+        mu=schedule.mu,
+        joint=True,
+        sweeps=0 if n_round == 1 and not context.warm else SWEEPS,
+        measure=n_round == MEASURED,
+    )
     if exact:
-        several = state["parts"] >= schedule.PARTS * context.n_examples >= schedule.PARTS * 1000
+        several = state["parts"] >= schedule.PARTS * context.n_examples
         order = context.order(schedule.permute, schedule.TOGETHER if several else 1)
         result = engine.exact_pass(
             order, options, context.seconds_left, context.batch, context.threads
         )
-        if math.isfinite(result.gap):
-            state["gap"] = result.gap
+        state["gap"] = result.gap
         state["looks"] += 1
     else:
         order = context.order(schedule.permute)
