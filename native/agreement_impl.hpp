@@ -9,7 +9,7 @@ void agree(Agreement<T>& row) {
   const Vec<T> none = {};
   // In the place of a v of zero, which would say that the member takes no part.
   const Vec<T> tiny = none + std::numeric_limits<T>::min();
-  Vec<T> conjugate = none, ended = none, begins = none;
+  Vec<T> conjugate = none, ended = none, begins = none, penalty = none;
   for (std::size_t at = 0; at < row.n; at += kLanes<T>) {
     Vec<T>& held = *as_vec<T>(row.z + at);
     const Vec<T> z = held;
@@ -36,7 +36,10 @@ void agree(Agreement<T>& row) {
       begins += rho * begin * begin;
     }
     held = next;
+    penalty += next * next;
   }
-  row.conjugate = row.ended = row.begins = 0.0;
-  for (std::size_t l = 0; l < kLanes<T>; ++l) row.conjugate += 0.5 * double(conjugate[l]), row.ended += 0.5 * double(ended[l]), row.begins += 0.5 * double(begins[l]);
+  for (std::size_t l = 0; l < kLanes<T>; ++l) {
+    row.conjugate += 0.5 * double(conjugate[l]), row.penalty += 0.5 * double(penalty[l]);
+    row.ended += 0.5 * double(ended[l]), row.begins += 0.5 * double(begins[l]);
+  }
 }

@@ -36,7 +36,7 @@
 #include <numeric>
 
 #include "blocks.hpp"
-#include "parallel.hpp"
+#include "consensus_shares.hpp"
 #include "vector_code.hpp"
 
 namespace mm {
@@ -48,77 +48,78 @@ class Consensus {
   static constexpr double kOver = 1.8, kSteepness = 14.0;
   static constexpr std::size_t kMostMembers = 256;
 
-  Consensus(const Structure<T>& structure, std::size_t members)
-      : structure_(structure), row_(std::max<std::size_t>(structure.row_size(), 1)), n_rows_((structure.n_weights() + row_ - 1) / row_),
-        members_(members) {
-    divide_examples();
+  Consensus(const Structure<T>& structure, std::size_t members) : structure_(structure), shares_(structure, members), members_(members) {
+    const RowSlopes<T> one(1, shares_.row());
+    chunk_ = one.chunk(), chunks_ = one.chunks();
+    slot_.resize(shared().size() * chunks_);
+    z_.reset(slot_.size() * chunk_);
     run_shares(members, [&](std::size_t k) {
-      Member& own = members_[k];
-      own.codes.assign(n_rows_, 0);
-      std::vector<std::size_t> rows;
-      for (std::size_t i = own.first; i < own.last; ++i) {
-        structure_.rows_read(i, rows);
-        for (const std::size_t row : rows) own.codes[row] = 1;
-      }
+      members_[k].slopes = RowSlopes<T>(shares_.n_rows(), shares_.row());
+      members_[k].v.reset(z_.size());
     });
-    divide_rows();
   }
 
   std::size_t members() const { return members_.size(); }
-  // The examples of a member.
-  std::size_t first(std::size_t k) const { return members_[k].first; }
-  std::size_t last(std::size_t k) const { return members_[k].last; }
+  const typename ConsensusShares<T>::Share& share(std::size_t k) const { return shares_.of(k); }
   // Its weights have the slopes of its rows from here on.
-  void begin_steps(std::size_t k, Weights<T>& weights) { weights.set_slopes(members_[k].codes.data(), &members_[k].touched); }
+  void begin_steps(std::size_t k, Weights<T>& weights) { weights.set_slopes(&members_[k].slopes); }
 
   // ---- beginning, with the multipliers that are there, at w = link(u), which all members have ----
 
-  // `empty`: there are no planes. Then each member does recall() and, when all did, open() for a part of the rows.
-  void start_opening() { refill(z_, shared_.size() * row_), live_.assign(shared_.size(), 0), published_ = false; }
+  // Then each member does recall() and, when all did, open() for a part of the rows. `empty`: there are no planes.
+  void start_opening() { std::fill(slot_.begin(), slot_.end(), 0u), published_ = false; }
   // A member sums up its part of u in shared rows, and of the metric.
   void recall(const Blocks<T>& blocks, std::size_t k, const Weights<T>& weights, bool empty) {
     Member& own = members_[k];
-    own.touched.clear();
-    for (const std::uint32_t row : own.own) {
-      const T* const w = weights.data() + row * row_;
-      const T* const end = weights.data() + std::min((row + std::size_t{1}) * row_, weights.size());
-      const bool zero = empty || std::all_of(w, end, [](T x) { return x == T(0); });
-      own.codes[row] = zero ? Weights<T>::kUntouched : 0;
-      if (!zero) own.touched.push_back(row);
+    RowSlopes<T>& slopes = own.slopes;
+    slopes.touched().clear();
+    for (const std::uint32_t row : share(k).own) {
+      slopes.clear(row, RowSlopes<T>::kUntouched);
+      if (empty) continue;
+      for_chunks_of(row, ~0u, [&](std::size_t c, std::size_t j, std::size_t n) {
+        if (!all_zero(weights.data() + j, n)) slopes.move(row, slopes.bit_of(c * chunk_));
+      });
     }
-    const std::size_t n = shared_.size() * row_;
-    refill(own.v, n);
-    for (const std::uint32_t row : shared_) own.codes[row] = 1;
+    for (const std::uint32_t row : shared()) slopes.clear(row, 1);
+    own.used = 0;
+    own.sums = {};
     if (empty) return;
-    gather(blocks, own, own.v.data());
-    set_metric(blocks, own);
+    own.u.reset(shared().size() * shares_.row());
+    GatheredRows<T> rows{shares_.place().data(), shares_.row(), own.u.data()};
+    for_planes(blocks, k, 1, rows, [](double mass) { return mass; });
+    const std::vector<std::uint8_t> codes = metric(blocks, k);
+    for (std::size_t s = 0; s < codes.size(); ++s) slopes.clear(shared()[s], codes[s]);
   }
-  // z is that w, and v_k = z + u_k / ρ_k.
+  // z is that w, and v_k = z + u_k / ρ_k. (With no planes there is nothing to do.)
   void open(std::size_t part, std::span<Weights<T>* const> weights) {
     Member& own = members_[part];
-    own.conjugate = 0.0;
     const T* const w = weights[0]->data();
     const T* const u0 = weights[0]->fixed();
-    std::vector<double> sums;
-    for_rows(part, [&](std::size_t s, std::size_t j, std::size_t n) {
-      std::copy(w + j, w + j + n, z_.data() + s * row_);
-      bool live = false;
-      sums.assign(n, 0.0);
-      for (Member& member : members_) {
-        T* const v = member.v.data() + s * row_;
-        const T slope = Weights<T>::slope_of(member.codes[shared_[s]]);
+    for_shared_rows(part, [&](std::size_t s, std::uint32_t row) {
+      for_chunks_of(row, ~0u, [&](std::size_t c, std::size_t j, std::size_t n) {
+        const std::size_t from = s * shares_.row() + c * chunk_;
+        const bool live = std::any_of(members_.begin(), members_.end(), [&](const Member& member) { return !all_zero(member.u.data() + from, n); });
+        if (!live) return;
+        const std::size_t at = take_slot(part, s, c);
+        std::copy(w + j, w + j + n, z_.data() + at);
+        for (Member& member : members_) member.slopes.mark(row, 1u << c);
         for (std::size_t l = 0; l < n; ++l) {
-          if (v[l] == T(0)) continue;
-          sums[l] += double(v[l]);
-          v[l] = taking_part(w[j + l] + slope * v[l]);
-          live = true;
+          double sum = u0 == nullptr ? 0.0 : double(u0[j + l]);
+          for (Member& member : members_) {
+            const T u = member.u[from + l];
+            sum += double(u);
+            member.v[at + l] = u == T(0) ? T(0) : taking_part(w[j + l] + member.slopes.slope(row) * u);
+          }
+          own.sums.conjugate += conjugate(*weights[0], j + l, sum);
         }
-      }
-      live_[s] = live;
-      if (!live) return;
-      for (std::size_t l = 0; l < n; ++l) own.conjugate += conjugate(*weights[0], j + l, sums[l] + (u0 == nullptr ? 0.0 : double(u0[j + l])));
+        own.sums.penalty += 0.5 * square(z_.data() + at, n);
+      });
     });
     count_standing(part, weights);
+  }
+  // After all did.
+  void opened() {
+    for (Member& member : members_) member.u.reset(0);
   }
 
   // ---- another metric, that of the planes which there are by now ----
@@ -126,33 +127,30 @@ class Consensus {
   // Each member does this and, when all did, count_standing() for a part of the rows. u_k and z stay.
   void measure(const Blocks<T>& blocks, std::size_t k, Weights<T>& weights) {
     Member& own = members_[k];
-    const std::vector<std::uint8_t> old = own.codes;
-    set_metric(blocks, own);
-    for (std::size_t s = 0; s < shared_.size(); ++s) {
-      if (live_[s] == 0) continue;
-      const std::size_t j = shared_[s] * row_, n = std::min(row_, structure_.n_weights() - j);
-      const T rho = T(1) / Weights<T>::slope_of(old[shared_[s]]), slope = Weights<T>::slope_of(own.codes[shared_[s]]);
-      T* const w = weights.data() + j;
-      T* const v = own.v.data() + s * row_;
-      const T* const z = z_.data() + s * row_;
-      for (std::size_t l = 0; l < n; ++l) {
-        if (v[l] != T(0)) v[l] = taking_part(z[l] + slope * (rho * (w[l] - T(2) * z[l] + v[l])));
-        w[l] = z[l];
-      }
+    const std::vector<std::uint8_t> codes = metric(blocks, k);
+    for (std::size_t s = 0; s < codes.size(); ++s) {
+      const std::uint32_t row = shared()[s];
+      const T rho = T(1) / own.slopes.slope(row), slope = RowSlopes<T>::slope_of(codes[s]);
+      own.slopes.set_code(row, codes[s]);
+      for_live_chunks(s, [&](std::size_t at, std::size_t j, std::size_t n) {
+        T* const w = weights.data() + j;
+        T* const v = own.v.data() + at;
+        const T* const z = z_.data() + at;
+        for (std::size_t l = 0; l < n; ++l) {
+          if (v[l] != T(0)) v[l] = taking_part(z[l] + slope * (rho * (w[l] - T(2) * z[l] + v[l])));
+          w[l] = z[l];
+        }
+      });
     }
   }
   void count_standing(std::size_t part, std::span<Weights<T>* const> weights) {
-    double stood = 0.0;
-    for_rows(part, [&](std::size_t s, std::size_t j, std::size_t n) {
-      if (live_[s] == 0) return;
-      for (std::size_t k = 0; k < members_.size(); ++k) {
-        const T* const w = weights[k]->data() + j;
-        double squares = 0.0;
-        for (std::size_t l = 0; l < n; ++l) squares += double(w[l]) * double(w[l]);
-        stood += 0.5 * squares / double(Weights<T>::slope_of(members_[k].codes[shared_[s]]));
-      }
+    double begins = 0.0;
+    for_shared_rows(part, [&](std::size_t s, std::uint32_t row) {
+      for_live_chunks(s, [&](std::size_t, std::size_t j, std::size_t n) {
+        for (std::size_t k = 0; k < members(); ++k) begins += 0.5 * square(weights[k]->data() + j, n) / double(members_[k].slopes.slope(row));
+      });
     });
-    members_[part].stood = stood;
+    members_[part].sums.begins = begins;
   }
 
   // ---- after a pass ----
@@ -163,100 +161,111 @@ class Consensus {
     double conjugate = 0.0, stood = 0.0;
   };
 
-  // After a pass: the members agree on z in a part of the shared rows, and get the w at which the next one begins.
+  // The members agree on z in a part of the shared rows, and get the w at which the next pass begins.
   Change meet(std::size_t part, std::span<Weights<T>* const> weights) {
-    Member& own = members_[part];
     Sums sums;
-    for_rows(part, [&](std::size_t s, std::size_t j, std::size_t n) {
-      if (s + kAhead < shared_.size()) {
-        for (const Weights<T>* one : weights) prefetch_to_write(one->data() + shared_[s + kAhead] * row_);
+    const std::vector<std::uint32_t>& rows = shared();
+    const std::size_t end = rows.size() * (part + 1) / members();
+    for_shared_rows(part, [&](std::size_t s, std::uint32_t row) {
+      if (s + kAhead < end) {
+        for (std::uint32_t marks = marks_of(rows[s + kAhead]); marks != 0; marks &= marks - 1) {
+          const std::size_t j = rows[s + kAhead] * shares_.row() + std::size_t(std::countr_zero(marks)) * chunk_;
+          for (const Weights<T>* one : weights) prefetch_to_write(one->data() + j);
+        }
       }
-      const bool live = live_[s] != 0;
-      if (!live && !moved(s, j, n, weights)) return;
-      live_[s] = 1;
-      for (std::size_t at = 0; at < n; at += kChunk) meet_some(s * row_ + at, j + at, std::min(kChunk, n - at), shared_[s], live, weights, sums);
+      for_chunks_of(row, marks_of(row), [&](std::size_t c, std::size_t j, std::size_t n) {
+        const std::size_t before = slot_[s * chunks_ + c];
+        meet_some(before != 0 ? (before - 1) * chunk_ : join(part, s, row, c, j, n, weights, sums), j, n, row, weights, sums);
+      });
     });
-    const double conjugate = std::exchange(own.conjugate, sums.conjugate), stood = std::exchange(own.stood, sums.begins);
-    return {sums.conjugate - sums.conjugate_before - conjugate, sums.ended - sums.ended_before - stood};
+    const Sums old = std::exchange(members_[part].sums, sums);
+    return {sums.conjugate - sums.conjugate_before - old.conjugate, sums.ended - sums.ended_before - old.begins};
   }
 
   // The first member's weights become z, with what the others have in rows of their own; restore() undoes it.
   void publish(std::span<Weights<T>* const> weights) {
     if (published_) return;
-    if (aside_.size() == 0) aside_.reset(shared_.size() * row_);
-    run_shares(members_.size(), [&](std::size_t part) {
-      T* const w = weights[0]->data();
-      for_rows(part, [&](std::size_t s, std::size_t j, std::size_t n) {
-        if (live_[s] == 0) return;
-        std::copy(w + j, w + j + n, aside_.data() + s * row_);
-        std::copy(z_.data() + s * row_, z_.data() + s * row_ + n, w + j);
-      });
+    run_shares(members(), [&](std::size_t part) {
+      swap_z(part, *weights[0]);
       if (part == 0) return;
-      const T* const theirs = weights[part]->data();
-      for (const std::uint32_t row : members_[part].touched) {
-        const std::size_t j = row * row_, n = std::min(row_, structure_.n_weights() - j);
-        std::copy(theirs + j, theirs + j + n, w + j);
+      for (const std::uint32_t row : members_[part].slopes.touched()) {
+        for_chunks_of(row, members_[part].slopes.marks(row), [&](std::size_t, std::size_t j, std::size_t n) {
+          std::copy(weights[part]->data() + j, weights[part]->data() + j + n, weights[0]->data() + j);
+        });
       }
     });
     published_ = true;
   }
   void restore(std::size_t part, Weights<T>& first) {
-    if (!published_) return;
-    for_rows(part, [&](std::size_t s, std::size_t j, std::size_t n) {
-      if (live_[s] == 0) return;
-      std::copy(aside_.data() + s * row_, aside_.data() + s * row_ + n, first.data() + j);
-    });
+    if (published_) swap_z(part, first);
   }
   void restored() { published_ = false; }
 
-  // Ω of what publish() shows, for L2, in rows where it is not zero.
-  double half_square(std::span<Weights<T>* const> weights) const {
-    std::vector<double> sums(members_.size());
-    run_shares(members_.size(), [&](std::size_t part) {
+  // Ω of what publish() shows, for L2.
+  double penalty(std::span<Weights<T>* const> weights) const {
+    std::vector<double> sums(members());
+    run_shares(members(), [&](std::size_t k) {
       double sum = 0.0;
-      for_rows(part, [&](std::size_t s, std::size_t, std::size_t n) {
-        if (live_[s] != 0) sum += square(z_.data() + s * row_, n);
-      });
-      for (const std::uint32_t row : members_[part].touched) {
-        const std::size_t j = row * row_;
-        sum += square(weights[part]->data() + j, std::min(row_, structure_.n_weights() - j));
+      for (const std::uint32_t row : members_[k].slopes.touched()) {
+        for_chunks_of(row, members_[k].slopes.marks(row), [&](std::size_t, std::size_t j, std::size_t n) { sum += square(weights[k]->data() + j, n); });
       }
-      sums[part] = sum;
+      sums[k] = 0.5 * sum + members_[k].sums.penalty;
     });
-    return 0.5 * std::accumulate(sums.begin(), sums.end(), 0.0);
+    return std::accumulate(sums.begin(), sums.end(), 0.0);
   }
 
  private:
+  // Over live chunks: Ω*(Σ u_k), ½ |z|², and Σ_k ½ |w_k|²_ρk as the pass left them and as the next one begins; and what the first
+  // and the third were before the pass in chunks that were not live then.
+  struct Sums {
+    double conjugate = 0.0, penalty = 0.0, ended = 0.0, begins = 0.0, conjugate_before = 0.0, ended_before = 0.0;
+  };
   struct alignas(128) Member {
-    std::size_t first = 0, last = 0;
-    std::vector<std::uint8_t> codes;   // by rows
-    std::vector<std::uint32_t> own;    // rows that no other member reads
-    std::vector<std::uint32_t> touched;  // of these, in which a step was made
-    AlignedArray<T> v;                 // in shared rows; zero where it takes no part
-    double conjugate = 0.0, stood = 0.0;  // of its part of the rows, where they are live
+    RowSlopes<T> slopes;
+    AlignedArray<T> v;     // in live chunks; zero where it takes no part
+    AlignedArray<T> u;     // in shared rows, while rounds are opened
+    Sums sums;             // of its part of the rows
+    std::size_t used = 0;  // slots that are taken in its part of the rows
   };
 
-  // C Σ α Δf of a member's planes in shared rows.
-  void gather(const Blocks<T>& blocks, const Member& own, T* sums) const {
-    GatheredRows<T> rows{place_.data(), row_, sums};
-    for_planes(blocks, own, 1, rows, [](double mass) { return mass; });
+  const std::vector<std::uint32_t>& shared() const { return shares_.shared(); }
+
+  // ---- loops ----
+
+  // f(place, row) for a part of the shared rows.
+  template <class F>
+  void for_shared_rows(std::size_t part, F&& f) const {
+    const std::size_t n = shared().size();
+    for (std::size_t s = n * part / members(); s < n * (part + 1) / members(); ++s) f(s, shared()[s]);
   }
-  // The metric of the planes that there are: of some of them where they are many.
-  void set_metric(const Blocks<T>& blocks, Member& own) const {
-    const std::size_t step = std::clamp<std::size_t>((own.last - own.first) / kSampled, 1, kSteps);
-    std::vector<float> h(shared_.size(), 0.0f);
-    GatheredRows<T> rows{place_.data(), row_};
-    rows.squares = h.data();
-    for_planes(blocks, own, step, rows, [](double mass) { return std::sqrt(mass); });
-    for (std::size_t s = 0; s < h.size(); ++s) {
-      own.codes[shared_[s]] = Weights<T>::code_of(std::max(1.0, kSteepness * std::sqrt(0.5 * double(step) * double(h[s]))));
+  // f(chunk, first weight, weights) for chunks of a row with a mark.
+  template <class F>
+  void for_chunks_of(std::uint32_t row, std::uint32_t marks, F&& f) const {
+    const std::size_t begin = row * shares_.row(), end = std::min(begin + shares_.row(), structure_.n_weights());
+    for (marks &= (1u << chunks_) - 1; marks != 0; marks &= marks - 1) {
+      const std::size_t c = std::size_t(std::countr_zero(marks)), j = begin + c * chunk_;
+      if (j < end) f(c, j, std::min(chunk_, end - j));
     }
   }
+  // f(place in v and z, first weight, weights) for chunks of a shared row in which somebody takes part.
+  template <class F>
+  void for_live_chunks(std::size_t s, F&& f) const {
+    for_chunks_of(shared()[s], marks_of(shared()[s]), [&](std::size_t c, std::size_t j, std::size_t n) {
+      const std::size_t slot = slot_[s * chunks_ + c];
+      if (slot != 0) f((slot - 1) * chunk_, j, n);
+    });
+  }
+  // Where a step of some member was made.
+  std::uint32_t marks_of(std::uint32_t row) const {
+    std::uint32_t marks = 0;
+    for (const Member& member : members_) marks |= member.slopes.marks(row);
+    return marks;
+  }
   template <class Coef>
-  void for_planes(const Blocks<T>& blocks, const Member& own, std::size_t step, GatheredRows<T>& rows, Coef&& coef) const {
+  void for_planes(const Blocks<T>& blocks, std::size_t k, std::size_t step, GatheredRows<T>& rows, Coef&& coef) const {
     Weights<T> into(rows);
     auto ws = structure_.workspace();
-    for (std::size_t i = own.first; i < own.last; i += step) {
+    for (std::size_t i = share(k).first; i < share(k).last; i += step) {
       for (const Part<T>& part : blocks[i]) {
         for (std::size_t p = 1; p < part.set.size(); ++p) {
           const double mass = blocks.C_of(i) * part.set.alpha()[p], amount = coef(mass);
@@ -267,49 +276,54 @@ class Consensus {
       }
     }
   }
+
+  // The metric of the planes that there are, in shared rows: of some of the examples where they are many.
+  std::vector<std::uint8_t> metric(const Blocks<T>& blocks, std::size_t k) const {
+    const std::size_t step = std::clamp<std::size_t>((share(k).last - share(k).first) / kSampled, 1, kSteps);
+    std::vector<float> h(shared().size(), 0.0f);
+    GatheredRows<T> rows{shares_.place().data(), shares_.row()};
+    rows.squares = h.data();
+    for_planes(blocks, k, step, rows, [](double mass) { return std::sqrt(mass); });
+    std::vector<std::uint8_t> codes(h.size());
+    for (std::size_t s = 0; s < h.size(); ++s) {
+      codes[s] = std::uint8_t(RowSlopes<T>::code_of(std::max(1.0, kSteepness * std::sqrt(0.5 * double(step) * double(h[s])))));
+    }
+    return codes;
+  }
   static constexpr std::size_t kSampled = 1000, kSteps = 4;
 
-  // Pieces of about the same work.
-  void divide_examples() {
-    const std::size_t n = structure_.n_examples(), K = members_.size();
-    double all = 0.0;
-    for (std::size_t i = 0; i < n; ++i) all += structure_.oracle_work(i);
-    double done = 0.0;
-    std::size_t i = 0;
-    for (std::size_t k = 0; k < K; ++k) {
-      members_[k].first = i;
-      while (i < n - (K - 1 - k) && (k + 1 == K || i == members_[k].first || done < all * double(k + 1) / double(K))) done += structure_.oracle_work(i++);
-      members_[k].last = i;
-    }
+  // ---- weights of shared rows ----
+
+  // Room in z and v for a chunk in which somebody takes part: parts of the rows have theirs one behind the other, so that little
+  // memory is touched. Returns its place.
+  std::size_t take_slot(std::size_t part, std::size_t s, std::size_t c) {
+    const std::size_t slot = shared().size() * part / members() * chunks_ + members_[part].used++;
+    slot_[s * chunks_ + c] = std::uint32_t(slot + 1);
+    return slot * chunk_;
   }
-  void divide_rows() {
-    place_.assign(n_rows_, GatheredRows<T>::kNone);
-    for (std::size_t row = 0; row < n_rows_; ++row) {
-      std::size_t readers = 0, reader = 0;
-      for (std::size_t k = 0; k < members_.size(); ++k) {
-        if (members_[k].codes[row] != 0) ++readers, reader = k;
-      }
-      if (readers > 1) {
-        place_[row] = std::uint32_t(shared_.size());
-        shared_.push_back(std::uint32_t(row));
-      } else if (readers == 1) {
-        members_[reader].codes[row] = 0;
-        members_[reader].own.push_back(std::uint32_t(row));
-      }
+  // A chunk that a member moved for the first time.
+  std::size_t join(std::size_t part, std::size_t s, std::uint32_t row, std::size_t c, std::size_t j, std::size_t n, std::span<Weights<T>* const> weights,
+                   Sums& sums) {
+    const std::size_t at = take_slot(part, s, c);
+    const T* const u0 = weights[0]->fixed();
+    for (Member& member : members_) std::fill(member.v.data() + at, member.v.data() + at + n, T(0));
+    double square = 0.0;
+    for (std::size_t l = 0; l < n; ++l) {
+      const T z = z_[at + l] = weights[0]->at_rest(j + l);
+      square += double(z) * double(z);
+      sums.conjugate_before += conjugate(*weights[0], j + l, u0 == nullptr ? 0.0 : double(u0[j + l]));
     }
-    for (Member& member : members_) {
-      for (const std::uint32_t row : shared_) member.codes[row] = 1;
-    }
+    for (const Member& member : members_) sums.ended_before += 0.5 * square / double(member.slopes.slope(row));
+    return at;
+  }
+  void swap_z(std::size_t part, Weights<T>& first) {
+    for_shared_rows(part, [&](std::size_t s, std::uint32_t) {
+      for_live_chunks(s, [&](std::size_t at, std::size_t j, std::size_t n) { std::swap_ranges(z_.data() + at, z_.data() + at + n, first.data() + j); });
+    });
   }
 
-  // f(place, first weight, weights) for a part of the shared rows.
-  template <class F>
-  void for_rows(std::size_t part, F&& f) const {
-    const std::size_t n = shared_.size(), K = members_.size();
-    for (std::size_t s = n * part / K; s < n * (part + 1) / K; ++s) {
-      const std::size_t j = shared_[s] * row_;
-      f(s, j, std::min(row_, structure_.n_weights() - j));
-    }
+  static bool all_zero(const T* x, std::size_t n) {
+    return std::all_of(x, x + n, [](T value) { return value == T(0); });
   }
   static double square(const T* x, std::size_t n) {
     double sum[4] = {};
@@ -327,49 +341,23 @@ class Consensus {
     return link.identity() ? 0.5 * u * u : link.conjugate(j, u, link.weight(j, u));
   }
 
-  // Did a member move a weight of a row in which none took part?
-  bool moved(std::size_t s, std::size_t j, std::size_t n, std::span<Weights<T>* const> weights) const {
-    const T* const z = z_.data() + s * row_;
-    for (const Weights<T>* one : weights) {
-      const T* const w = one->data() + j;
-      T most = T(0);
-      for (std::size_t l = 0; l < n; ++l) most = std::max(most, std::abs(w[l] - z[l]));
-      if (most > T(0)) return true;
-    }
-    return false;
-  }
-
-  static constexpr std::size_t kChunk = 64, kAhead = 8;
-
-  // Over live rows: Ω*(Σ u_k), and Σ_k ½ |w_k|²_ρk as the pass left them and as the next one begins; and what both were before
-  // the pass in rows that were not live then.
-  struct Sums {
-    double conjugate = 0.0, ended = 0.0, begins = 0.0, conjugate_before = 0.0, ended_before = 0.0;
-  };
-
-  // n weights of a shared row, from place `at` on and weight j. `live`: whether the row was so before.
-  void meet_some(std::size_t at, std::size_t j, std::size_t n, std::uint32_t row, bool live, std::span<Weights<T>* const> weights, Sums& sums) {
-    const std::size_t K = members_.size();
+  // n weights of a chunk, from place `at` and weight j on.
+  void meet_some(std::size_t at, std::size_t j, std::size_t n, std::uint32_t row, std::span<Weights<T>* const> weights, Sums& sums) {
+    const std::size_t K = members();
     T* w[kMostMembers];
     T* v[kMostMembers];
     T rho[kMostMembers];
     for (std::size_t k = 0; k < K; ++k) {
       w[k] = weights[k]->data() + j;
       v[k] = members_[k].v.data() + at;
-      rho[k] = T(1) / Weights<T>::slope_of(members_[k].codes[row]);
+      rho[k] = T(1) / members_[k].slopes.slope(row);
     }
     const T* const u0 = weights[0]->fixed();
     T* const z = z_.data() + at;
-    if (!live) {
-      for (std::size_t l = 0; l < n; ++l) {
-        sums.conjugate_before += conjugate(*weights[0], j + l, u0 == nullptr ? 0.0 : double(u0[j + l]));
-        for (std::size_t k = 0; k < K; ++k) sums.ended_before += 0.5 * double(rho[k]) * double(z[l]) * double(z[l]);
-      }
-    }
-    if (weights[0]->link().identity() && n * sizeof(T) % 32 == 0 && row_ * sizeof(T) % 32 == 0) {
-      Agreement<T> agreement{n, K, T(kOver), u0 == nullptr ? nullptr : u0 + j, z, w, v, rho, 0.0, 0.0, 0.0};
+    if (weights[0]->link().identity() && n * sizeof(T) % 32 == 0 && shares_.row() * sizeof(T) % 32 == 0) {
+      Agreement<T> agreement{n, K, T(kOver), u0 == nullptr ? nullptr : u0 + j, z, w, v, rho};
       vector_code<T>().agree(agreement);
-      sums.conjugate += agreement.conjugate, sums.ended += agreement.ended, sums.begins += agreement.begins;
+      sums.conjugate += agreement.conjugate, sums.ended += agreement.ended, sums.begins += agreement.begins, sums.penalty += agreement.penalty;
       return;
     }
     // The same as in agreement_impl.hpp, one by one.
@@ -389,6 +377,7 @@ class Consensus {
       }
       sums.conjugate += conjugate(*weights[0], j + l, U);
       z[l] = T(link.held(j + l, Y, R));
+      sums.penalty += 0.5 * double(z[l]) * double(z[l]);
       for (std::size_t k = 0; k < K; ++k) {
         if (v[k][l] == T(0)) {
           w[k][l] = z[l];
@@ -401,19 +390,14 @@ class Consensus {
       }
     }
   }
+  static constexpr std::size_t kAhead = 8;
 
-  template <class X>
-  static void refill(AlignedArray<X>& array, std::size_t n) {
-    if (array.size() != n) return array.reset(n);
-    std::fill(array.data(), array.data() + n, X(0));
-  }
   const Structure<T>& structure_;
-  std::size_t row_, n_rows_;
+  ConsensusShares<T> shares_;
   std::vector<Member> members_;
-  std::vector<std::uint32_t> shared_;  // rows that several members read
-  std::vector<std::uint32_t> place_;   // of each row among these
-  AlignedArray<T> z_, aside_;          // z in shared rows; and the first member's weights while they are published
-  std::vector<std::uint8_t> live_;     // whether somebody takes part in a row
+  std::size_t chunk_ = 1, chunks_ = 1;  // weights in a chunk, chunks in a row
+  std::vector<std::uint32_t> slot_;     // of each chunk of the shared rows: its slot in z and v, and one more; 0: nobody takes part
+  AlignedArray<T> z_;                   // in live chunks; while it is published, the first member's weights
   bool published_ = false;
 };
 

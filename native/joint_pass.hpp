@@ -34,7 +34,7 @@ class JointPass {
 
   // Ω of the engine's weights when they are z.
   double penalty() const {
-    return open_ && weights_.linear() ? consensus_->half_square(all_) : weights_.penalty();
+    return open_ && weights_.linear() ? consensus_->penalty(all_) : weights_.penalty();
   }
 
   // `exact`: with the oracle; else from what is kept. The result is complete when a failure of a visit is thrown, too.
@@ -122,7 +122,9 @@ class JointPass {
       if (k > 0) all_[k]->become(weights_, empty && weights_.quadratic() && weights_.fixed() == nullptr);
       consensus.recall(blocks, k, *all_[k], empty);
     });
+    if (empty) return;
     crew.run([&](std::size_t k) { consensus.open(k, all_); });
+    consensus.opened();
   }
 
   // The visits of member k; stop() is asked before each.
@@ -132,7 +134,7 @@ class JointPass {
     Lane<T>& lane = loop_.lane(k);
     structure_.weights_changed(*lane.ws);
     Visits<T> visits(structure_, weights, lane, average_, no_own_);
-    const std::size_t first = consensus_->first(k), last = consensus_->last(k);
+    const std::size_t first = consensus_->share(k).first, last = consensus_->share(k).last;
     std::vector<std::uint32_t> own;
     for (const std::uint32_t i : order) {
       if (i >= first && i < last) own.push_back(i);

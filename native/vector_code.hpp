@@ -40,7 +40,7 @@ struct AlignmentRow {
   std::uint8_t* trace;   // [m]
 };
 
-// Some weights of a row on which K members agree, for L2 (consensus.hpp). All arrays are whole vectors.
+// A chunk of a row on which K members agree, for L2 (consensus.hpp). All arrays are whole vectors.
 template <class T>
 struct Agreement {
   std::size_t n, members;
@@ -50,7 +50,8 @@ struct Agreement {
   T* const* w;       // of each member
   T* const* v;       // zero where a member takes no part
   const T* rho;
-  double conjugate, ended, begins;  // Ω*(Σ u_k), and Σ ½ |w_k|²_ρk before and after: the answer
+  // The answer: Ω*(Σ u_k), Σ ½ |w_k|²_ρk before and after, and ½ |z|²
+  double conjugate = 0.0, ended = 0.0, begins = 0.0, penalty = 0.0;
 };
 
 // The smallest entry above zero (infinity: there is none) and the largest one of a row without negative ones.

@@ -11,11 +11,11 @@
 // both; add() is not for them.
 #pragma once
 
-#include <array>
 #include <cmath>
 
 #include "link.hpp"
 #include "own_blocks.hpp"
+#include "row_slopes.hpp"
 #include "slow_beta.hpp"
 
 namespace mm {
@@ -48,27 +48,23 @@ class Weights {
 
   // Nothing yet; become() makes it a copy.
   Weights() : mapped_(false), row_(0) {}
+  // w where no plane has a multiplier, as relink() makes it.
+  T at_rest(std::size_t j) const {
+    const T u = fixed_.size() == 0 ? T(0) : fixed_[j];
+    if (identity_) return u;
+    if (scales_.size() > 0) return T(scales_[j] * double(u));
+    return uniform_ ? shrink(u) : T(link_.weight(j, double(u)));
+  }
   // The sums of `all`, to which one of several threads adds blocks of its own; w must be made of them in the end (relink).
   Weights(Weights& all, std::size_t member, std::size_t members)
       : link_(all.link_), identity_(false), direct_(false), plain_(false), mapped_(false), row_(all.row_), own_blocks_{all.sums(), member, members - 1} {}
 
   // ---- as one member of a consensus has them (consensus.hpp) ----
 
-  // How far w moves for each unit of u in the rows with a code. Two codes leave it to the link: 0, and kUntouched, of rows in
-  // which no step was made; the first one there makes it 0.
-  static constexpr std::size_t kSlopes = 256;
-  static constexpr std::uint8_t kUntouched = 255;
-  static T slope_of(std::uint8_t code) { return slope_table_[code]; }
-  // The code whose slope is nearest to 1/ρ.
-  static std::uint8_t code_of(double rho) {
-    return std::uint8_t(std::clamp(std::lround(1.0 + kSlopesOfHalf * std::log2(rho)), 1l, long(kUntouched) - 1));
-  }
   // From here on w follows u by the slopes of rows, and u is not kept where these have a code; nullptr: everywhere by the link.
-  // `touched` gets the rows that were untouched.
-  void set_slopes(std::uint8_t* codes, std::vector<std::uint32_t>* touched = nullptr) {
-    slopes_ = codes;
-    touched_rows_ = touched;
-    direct_ = identity_ && codes == nullptr;
+  void set_slopes(RowSlopes<T>* slopes) {
+    slopes_ = slopes;
+    direct_ = identity_ && slopes == nullptr;
     moved_ = sloped_ = total_ = 0.0;
   }
   // By how much Ω*(u) and what stands for it changed since the slopes were set.
@@ -106,7 +102,7 @@ class Weights {
   }
   [[gnu::noinline]] void add_apart(std::size_t j, T amount) {
     if (slopes_ == nullptr) return add_linked(j, amount);
-    add_sloped(j / row_, j, amount);
+    add_sloped(j, amount);
   }
   // Some columns of some rows: row f begins at weight f * stride.
   template <int N>
@@ -497,16 +493,11 @@ class Weights {
       for (int k = 0; k < N; ++k) add(row + l[k], a[k]);
     }
   }
-  std::uint8_t touched_code(std::size_t row) {
-    const std::uint8_t code = slopes_[row];
-    if (code != kUntouched) [[likely]] return code;
-    touched_rows_->push_back(std::uint32_t(row));
-    return slopes_[row] = 0;
-  }
-  void add_sloped(std::size_t at, std::size_t j, T amount) {
-    const std::uint8_t code = touched_code(at);
+  void add_sloped(std::size_t j, T amount) {
+    const std::size_t at = j / slopes_->row();
+    const std::uint32_t code = slopes_->move(at, slopes_->bit_of(j - at * slopes_->row()));
     if (code == 0 && !identity_) return add_linked(j, amount);
-    const T before = w_[j], now = before + slope_of(code) * amount;
+    const T before = w_[j], now = before + RowSlopes<T>::slope_of(code) * amount;
     w_[j] = now;
     sloped_ += 0.5 * double(amount) * (double(before) + double(now));
   }
@@ -515,18 +506,20 @@ class Weights {
   [[gnu::noinline]] void add_sloped_rows(std::span<const std::uint32_t> rows, std::size_t stride, const std::uint32_t* column, const T* amount) {
     std::uint32_t l[N];
     T a[N];
-    for (int k = 0; k < N; ++k) l[k] = column[k], a[k] = amount[k];
-    if (!identity_ || stride != row_) {
+    RowSlopes<T>& slopes = *slopes_;
+    std::uint32_t bits = 0;
+    for (int k = 0; k < N; ++k) l[k] = column[k], a[k] = amount[k], bits |= slopes.bit_of(l[k]);
+    if (!identity_ || stride != slopes.row()) {
       for (const std::uint32_t f : rows) {
         for (int k = 0; k < N; ++k) add_apart(f * stride + l[k], a[k]);
       }
       return;
     }
-    for (const std::uint32_t f : rows) prefetch(slopes_ + f);
+    for (const std::uint32_t f : rows) slopes.fetch(f);
     double moved[2] = {0.0, 0.0};
     for (std::size_t r = 0; r < rows.size(); ++r) {
       T* const row = w_.data() + rows[r] * stride;
-      const T slope = slope_of(touched_code(rows[r]));
+      const T slope = RowSlopes<T>::slope_of(slopes.move(rows[r], bits));
       T sum = T(0);
       for (int k = 0; k < N; ++k) {
         const T before = row[l[k]], now = before + slope * a[k];
@@ -587,15 +580,7 @@ class Weights {
   bool uniform_ = true, plain_ = true, mapped_, recording_ = false, sums_only_ = false;
   std::vector<std::size_t> touched_;
   std::size_t row_;
-  std::uint8_t* slopes_ = nullptr;  // a code for each row
-  std::vector<std::uint32_t>* touched_rows_ = nullptr;
-  static constexpr double kSlopesOfHalf = 8.0;  // so many slopes from one to half of it
-  static std::array<T, kSlopes> slope_table() {
-    std::array<T, kSlopes> all;
-    for (std::size_t c = 0; c < kSlopes; ++c) all[c] = T(c == 0 ? 1.0 : std::exp2((1.0 - double(c)) / kSlopesOfHalf));
-    return all;
-  }
-  inline static const std::array<T, kSlopes> slope_table_ = slope_table();
+  RowSlopes<T>* slopes_ = nullptr;
   OwnBlocks<T> own_blocks_;
   GatheredRows<T>* gathered_ = nullptr;
   T lower_ = T(0), upper_ = T(0), scale_ = T(1);
