@@ -1,4 +1,5 @@
 // Python bindings of the chain: encoded batches, decoding.
+#include "nonzeros.hpp"
 #include "bind_decoding.hpp"
 #include "bind_tokens.hpp"
 #include "chain_marginals.hpp"
@@ -231,6 +232,43 @@ void bind_sparse_weights(nb::module_& m) {
 
 }  // namespace
 
+// Which weights are not zero (nonzeros.hpp).
+template <class T, class Column>
+nb::tuple entries_of(Array<T, 2> matrix, Array<std::uint64_t> rows, std::size_t n_columns) {
+  std::vector<std::uint32_t> counts(rows.shape(0));
+  std::vector<Column> columns;
+  std::vector<T> values;
+  {
+    nb::gil_scoped_release release;
+    const auto row = [&](std::size_t r) { return matrix.data() + rows.data()[r] * matrix.shape(1); };
+    std::size_t n = 0, at = 0;
+    for (std::size_t r = 0; r < counts.size(); ++r) {
+      if (rows.data()[r] >= matrix.shape(0)) throw BadInput("a row of weights is none");
+      n += counts[r] = count_in_row(row(r), n_columns);
+    }
+    columns.resize(n), values.resize(n);
+    for (std::size_t r = 0; r < counts.size(); ++r) at = collect_row(row(r), n_columns, at, columns.data(), values.data());
+  }
+  return nb::make_tuple(to_numpy(std::move(counts)), to_numpy(std::move(columns)), to_numpy(std::move(values)));
+}
+template <class T>
+void bind_nonzeros(nb::module_& m) {
+  m.def("count_nonzero", [](Array<T> weights, int threads) { return count_nonzero(weights.data(), weights.shape(0), threads); }, "weights"_a, "threads"_a = 1,
+        nb::call_guard<nb::gil_scoped_release>());
+  m.def("row_counts", [](Array<T, 2> matrix, std::size_t n_columns) {
+    require(n_columns <= matrix.shape(1), "there are fewer columns");
+    std::vector<std::uint32_t> counts(matrix.shape(0));
+    for (std::size_t r = 0; r < counts.size(); ++r) counts[r] = count_in_row(matrix.data() + r * matrix.shape(1), n_columns);
+    return to_numpy(std::move(counts));
+  }, "matrix"_a, "n_columns"_a);
+  m.def("row_entries", [](Array<T, 2> matrix, Array<std::uint64_t> rows, std::size_t n_columns) {
+    require(n_columns <= matrix.shape(1), "there are fewer columns");
+    if (n_columns <= 256) return entries_of<T, std::uint8_t>(matrix, rows, n_columns);
+    if (n_columns <= 65536) return entries_of<T, std::uint16_t>(matrix, rows, n_columns);
+    return entries_of<T, std::uint32_t>(matrix, rows, n_columns);
+  }, "matrix"_a, "rows"_a, "n_columns"_a);
+}
+
 void bind_chain(nb::module_& m) {
   nb::class_<Problem>(m, "Problem", nb::dynamic_attr())
       .def_prop_ro("n_examples", &Problem::n_examples)
@@ -266,6 +304,8 @@ void bind_chain(nb::module_& m) {
   }, "n_labels"_a, "single"_a);
   m.def("select_vector_code", &select_vector_code, "name"_a);
   m.def("vector_code_name", [] { return std::string(vector_code<float>().name); });
+  bind_nonzeros<float>(m);
+  bind_nonzeros<double>(m);
   m.def("aligned_array", [](std::size_t n, bool single) -> nb::object {
     const auto make = [&]<class T>(T) {
       auto* kept = new AlignedArray<T>(n);

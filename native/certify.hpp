@@ -130,6 +130,7 @@ class Certifier {
   // Weights on which several threads agree are near link(u), and better as a rule: they are the model. Any dual is a bound for
   // their primal.
   std::pair<double, double> certify_agreed() {
+    engine_.disband();
     Weights<double> wide = rebuilt();
     const Blocks<T>& blocks = engine_.blocks();
     const double loss = blocks.expected_loss(), price = blocks.expected_price(), dual = engine_.C() * (loss - price) - conjugate_of(wide);

@@ -265,6 +265,8 @@ class Engine {
   }
   // Are they the z on which the members of joint passes agree (consensus.hpp)?
   bool agreed_weights() const { return agreed_; }
+  // They stay as they are, and the memory of the members is given back: a certificate needs as much.
+  void disband() { joint_.disband(); }
 
   // Newton's method on the multipliers that are above zero (newton_step.hpp); nothing where β lags behind
   // or a kernel maps the weights.

@@ -25,6 +25,13 @@ class JointPass {
   bool open() const { return open_; }
   // The weights, or the multipliers, were changed by others than such passes; the weights are whatever they are.
   void forget() { open_ = false; }
+  // The engine's weights become z and stay so; members have no memory any more.
+  void disband() {
+    publish();
+    open_ = false;
+    consensus_.reset();
+    all_.clear(), copies_.clear();
+  }
   std::size_t members() const { return consensus_ ? consensus_->members() : 0; }
 
   // The engine's weights become z.

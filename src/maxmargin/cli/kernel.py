@@ -106,8 +106,10 @@ def learned_figures(weights: Any, n_weights: int) -> dict[str, Any]:
     """
     import numpy as np
 
+    from maxmargin import _native
+
     if isinstance(weights, np.ndarray):
-        return {"n_weights": n_weights, "n_nonzero": int(np.count_nonzero(weights))}
+        return {"n_weights": n_weights, "n_nonzero": _native.count_nonzero(weights)}
     nonzero = np.count_nonzero(weights.dual_coef) + np.count_nonzero(weights.edges)
     return {
         "n_weights": int(weights.dual_coef.size + weights.edges.size),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maxmargin import _native
 from maxmargin._native import SparseWeights
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.structures.kernels import KernelWeights
@@ -88,7 +89,7 @@ def count_nonzero(model: TaggerModel) -> int:
     if isinstance(model.weights, SparseWeights):
         _, _, weights, tail = model.weights.arrays()
         return int(np.count_nonzero(weights)) + int(np.count_nonzero(tail))
-    return int(np.count_nonzero(full_matrix(model)))
+    return int(_native.count_nonzero(full_matrix(model).reshape(-1)))
 
 
 def memory_bytes(model: TaggerModel) -> int:

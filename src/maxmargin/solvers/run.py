@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _native
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.certificate import gap_scale, relative_gap
 from maxmargin.solvers.ending import INTERRUPTED, stuck_reason
@@ -362,13 +363,16 @@ class Run:
             return
         last = asdict(self.history[-1])
         last.update(primal=primal, dual=dual, gap=relative_gap(primal, dual))
-        last["nonzeros"] = int(np.count_nonzero(self.machine.weights))
+        last["nonzeros"] = self._count_nonzeros()
         self.history = History([*self.history[:-1], PassRecord(**last)])
 
     def _nonzeros(self) -> int:
         if self.machine.n_weights > COUNTED_WEIGHTS:
             return -1
-        return int(np.count_nonzero(self.machine.weights))
+        return self._count_nonzeros()
+
+    def _count_nonzeros(self) -> int:
+        return int(_native.count_nonzero(self.machine.weights, self.context.threads))
 
     def _report(self, record: PassRecord) -> None:
         if self.verbose >= 2 or (self.verbose == 1 and record.kind == "collect"):

@@ -21,14 +21,12 @@ __all__ = ["entry_arrays", "read_weights", "require_finite", "weight_arrays"]
 
 #: Weights that fit this many bytes are loaded as a full matrix, larger ones stay sparse.
 FULL_BYTES = 128 << 20
-#: Rows that are looked at together when weights are written.
-ROWS = 4096
 _FLOATS = (np.float32, np.float64)
 _LABEL_DTYPES = (np.uint8, np.uint16, np.uint32)
 
 
 def weight_arrays(
-    matrix: NDArray[Any], nonzero: NDArray[np.bool_], kept: NDArray[np.intp], *, named: bool
+    matrix: NDArray[Any], n_sparse: int, n_labels: int, kept: NDArray[np.intp], *, named: bool
 ) -> dict[str, NDArray[Any]]:
     """Return the weights in the smaller of the two forms.
 
@@ -39,8 +37,8 @@ def weight_arrays(
     ----------
     matrix : array of shape (rows, padded labels)
         All weights but those of pair features.
-    nonzero : bool array of shape (sparse features, labels)
-        Where the weights of sparse features are not zero.
+    n_sparse, n_labels : int
+        The rows of sparse features, which come first, and the columns that are labels.
     kept : array
         The sparse features that the file has.
     named : bool
@@ -51,8 +49,7 @@ def weight_arrays(
     dict
         The arrays for the file.
     """
-    n_sparse, n_labels = nonzero.shape
-    used = kept if named else np.flatnonzero(nonzero.any(axis=1))
+    used = kept if named else np.flatnonzero(_native.row_counts(matrix[:n_sparse], n_labels))
     sparse = entry_arrays("", matrix, used, n_labels)
     sparse["tail"] = np.ascontiguousarray(matrix[n_sparse:, :n_labels])
     if not named:
@@ -67,9 +64,6 @@ def entry_arrays(
     prefix: str, matrix: NDArray[Any], used: NDArray[np.intp], n_labels: int
 ) -> dict[str, NDArray[Any]]:
     """Return rows of weights as entries that are not zero.
-
-    Some rows at a time: a model is often written by a process that must stay within a budget of
-    memory, and indices of all entries at once would take more than the weights.
 
     Parameters
     ----------
@@ -87,19 +81,11 @@ def entry_arrays(
     dict
         The arrays for the file.
     """
-    label_type = np.min_scalar_type(max(n_labels - 1, 1))
-    counts = np.zeros(len(used), np.uint8 if n_labels < 256 else np.uint32)
-    labels, weights = [np.empty(0, label_type)], [np.empty(0, matrix.dtype)]
-    for begin in range(0, len(used), ROWS):
-        rows = matrix[used[begin : begin + ROWS], :n_labels]
-        nonzero = rows != 0
-        counts[begin : begin + ROWS] = nonzero.sum(axis=1)
-        labels.append(np.nonzero(nonzero)[1].astype(label_type))
-        weights.append(rows[nonzero])
+    counts, labels, weights = _native.row_entries(matrix, used.astype(np.uint64), n_labels)
     return {
-        f"{prefix}counts": counts,
-        f"{prefix}entry_labels": np.concatenate(labels),
-        f"{prefix}entry_weights": np.concatenate(weights),
+        f"{prefix}counts": counts.astype(np.uint8 if n_labels < 256 else np.uint32),
+        f"{prefix}entry_labels": labels,
+        f"{prefix}entry_weights": weights,
     }
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from maxmargin import _native
 from maxmargin.features.template_encoder import TemplateEncoder
 from maxmargin.io.container import write_container
 from maxmargin.io.objective import describe_objective
@@ -108,11 +109,10 @@ def _weight_parts(chain: Chain, weights: NDArray[Any]) -> _Stored:
     layout, encoder, L = chain.layout, chain.encoder, chain.n_labels
     matrix = layout.matrix(weights)
     d = layout.n_sparse
-    nonzero = matrix[:d, :L] != 0
     named = encoder.hash_bits is None and encoder.kind in NAMED_KINDS
     kept = np.arange(d)
     if named and d > 0:
-        kept = np.flatnonzero(nonzero.any(axis=1))
+        kept = np.flatnonzero(_native.row_counts(matrix[:d], L))
         if len(kept) == 0:
             kept = np.arange(1)  # where all weights are zero, one feature stays
     kept, arrays = _named_features(chain, kept)
@@ -124,7 +124,7 @@ def _weight_parts(chain: Chain, weights: NDArray[Any]) -> _Stored:
             arrays |= line_arrays("pair_", encoder.bigrams, pairs)
             rows = blocks[pairs].reshape(-1, L)
             arrays |= entry_arrays("pair_", rows, np.arange(len(rows)), L)
-    arrays |= weight_arrays(matrix[: layout.pairs.start], nonzero, kept, named=named)
+    arrays |= weight_arrays(matrix[: layout.pairs.start], d, L, kept, named=named)
     return _Stored(arrays, {"dtype": matrix.dtype.name}, len(kept), len(pairs))
 
 
