@@ -184,6 +184,10 @@ class EngineHandle final : public Owned {
   bool joins(int threads) const {
     return std::visit([&](const auto& e) { return e->joins(threads); }, engine_);
   }
+  // Are the weights those on which several threads agreed?
+  bool agrees() const {
+    return std::visit([](const auto& e) { return e->agreed_weights(); }, engine_);
+  }
   int weight_bytes() const { return std::holds_alternative<std::shared_ptr<Engine<float>>>(engine_) ? 4 : 8; }
   std::pair<std::string, std::string> formulation() const { return formulation_; }
   // Is w a map of u that the structure knows (a kernel)?
@@ -540,21 +544,22 @@ void bind_engine(nb::module_& m) {
       .def("__init__",
            [](PassOptions* self, double tau, double tau_inner, double tau_relative, int max_smo,
               int rounds, double relaxation, bool recombine, double min_violation, bool prune,
-              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average, bool coordinate, std::uint64_t seed, double open, double share, double tolerance, int replay, std::size_t seen, bool joint, int sweeps, bool measure) {
+              double mu, bool beta_steps, double epsilon, bool frank_wolfe, bool average, bool coordinate, std::uint64_t seed, double open, double share, double tolerance, int replay, std::size_t seen, bool joint, int sweeps, bool measure, double steepness) {
              require(tau >= 0 && tau_inner >= 0 && tau_relative >= 0 && min_violation >= 0, "tolerances must not be negative");
              require(mu >= 0 && std::isfinite(mu), "mu must not be negative");
              require(relaxation > 0 && relaxation < 2, "relaxation must be between 0 and 2");
              require(share >= 0 && tolerance >= 0 && std::isfinite(open) && std::isfinite(share), "open and share must be finite, share and tolerance not negative");
              require(replay >= 0, "replay must not be negative");
              require(sweeps >= 0, "sweeps must not be negative");
+             require(steepness >= 0 && std::isfinite(steepness), "steepness must not be negative");
              require(max_smo >= 1 && rounds >= 1, "max_smo and rounds must be at least 1");
-             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average, coordinate, seed, replay, seen, open, share, tolerance, joint, sweeps, measure};
+             new (self) PassOptions{tau, tau_inner, tau_relative, max_smo, rounds, relaxation, recombine, min_violation, prune, mu, beta_steps, epsilon, frank_wolfe, average, coordinate, seed, replay, seen, open, share, tolerance, joint, sweeps, measure, steepness};
            },
            nb::kw_only(), "tau"_a = 0.0, "tau_inner"_a = 0.0, "tau_relative"_a = 0.0,
            "max_smo"_a = 1000, "rounds"_a = 1, "relaxation"_a = 1.0, "recombine"_a = false,
            "min_violation"_a = 0.0, "prune"_a = true, "mu"_a = 0.0, "beta_steps"_a = true,
            "epsilon"_a = -1.0, "frank_wolfe"_a = false, "average"_a = false, "coordinate"_a = false, "seed"_a = 0,
-           "open"_a = 0.0, "share"_a = 0.0, "tolerance"_a = kInfinity, "replay"_a = 0, "seen"_a = 0, "joint"_a = false, "sweeps"_a = 1, "measure"_a = false);
+           "open"_a = 0.0, "share"_a = 0.0, "tolerance"_a = kInfinity, "replay"_a = 0, "seen"_a = 0, "joint"_a = false, "sweeps"_a = 1, "measure"_a = false, "steepness"_a = 0.0);
 
   m.def("core_latency", [](int rounds) { return core_latency(std::clamp(rounds, 1, 1'000'000)); }, "rounds"_a, nb::call_guard<nb::gil_scoped_release>());
 
@@ -660,6 +665,7 @@ void bind_engine(nb::module_& m) {
       .def("restore_window", &EngineHandle::restore_window, "k"_a, "piece"_a)
       .def("window_size", &EngineHandle::window_size)
       .def("joins", &EngineHandle::joins, "threads"_a)
+      .property("agrees", &EngineHandle::agrees)
       .property("n_weights", &EngineHandle::n_weights)
       .property("weight_bytes", &EngineHandle::weight_bytes)
       .property("weights", &EngineHandle::weights);

@@ -32,6 +32,7 @@ nb::dict state_of(const std::shared_ptr<Engine<T>>& e) {
   // Rounding makes w differ from what its map would give; a run that goes on needs the same bits.
   if (e->weights().mapped()) d["mapped"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
   if (e->own_weights()) d["own"] = to_numpy(std::vector<T>(e->weights().data(), e->weights().data() + e->weights().size()));
+  if (e->agreed_weights()) d["agreed"] = to_numpy(std::vector<std::uint8_t>{1});
   if (const T* fixed = e->weights().fixed()) d["fixed"] = to_numpy(std::vector<T>(fixed, fixed + e->weights().size()));
   if (e->average().visits() > 0.0) {
     const Weights<T>* lag = e->average().lag();
@@ -94,6 +95,8 @@ void restore_state(const std::shared_ptr<Engine<T>>& e, const nb::dict& d, const
     require(own.size() == weights.size(), "the checkpoint's weights of an interior point do not fit its sums");
     for (const T x : own) require(std::isfinite(x), "the checkpoint holds a weight that is not finite");
   }
+  const bool agreed = d.contains("agreed");
+  require(!agreed || (!own.empty() && e->blocks().slack() == Slack::kLinear), "the checkpoint has weights that several threads agreed on, which this problem cannot have");
   std::vector<T> beta;
   if (e->weights().lagging()) {
     take(d, "beta", beta);
@@ -136,7 +139,7 @@ void restore_state(const std::shared_ptr<Engine<T>>& e, const nb::dict& d, const
   const std::vector<T> old_scores = copy_of(e->weights().mapped() || e->own_weights() ? e->weights().data() : nullptr);
   const std::vector<T> old_fixed = copy_of(e->weights().fixed());
   e->weights_to_change().set_fixed(fixed.empty() ? nullptr : fixed.data());
-  const bool was_own = e->own_weights();
+  const bool was_own = e->own_weights(), was_agreed = e->agreed_weights();
   e->set_own_weights(false);
   put(restored, weights, scores, beta);
   if (!own.empty()) {  // where u is w, the sums are these weights too
@@ -155,6 +158,7 @@ void restore_state(const std::shared_ptr<Engine<T>>& e, const nb::dict& d, const
     e->weights_to_change().set_fixed(old_fixed.empty() ? nullptr : old_fixed.data());
     put(restored, old_sums, old_scores, old_beta);
     e->set_own_weights(was_own);
+    if (was_agreed) e->set_agreed_weights();
     require(loss_fits, "the checkpoint's sum of losses is not that of its multipliers");
     require(price_fits, "the checkpoint's price of the multipliers is not that of its multipliers");
     require(dual_fits, "the checkpoint's dual is not that of its multipliers");
@@ -163,6 +167,7 @@ void restore_state(const std::shared_ptr<Engine<T>>& e, const nb::dict& d, const
   e->blocks().gaps() = gaps;
   std::copy(own.begin(), own.end(), e->weights_to_change().data());
   e->set_own_weights(!own.empty());
+  if (agreed) e->set_agreed_weights();
   e->average().restore(lag, visits[0]);
 }
 

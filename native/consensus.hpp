@@ -44,8 +44,7 @@ namespace mm {
 template <class T>
 class Consensus {
  public:
-  // λ, and c of the metric.
-  static constexpr double kOver = 1.8, kSteepness = 14.0;
+  static constexpr double kOver = 1.8;  // λ
   static constexpr std::size_t kMostMembers = 256;
 
   Consensus(const Structure<T>& structure, std::size_t members) : structure_(structure), shares_(structure, members), members_(members) {
@@ -64,20 +63,21 @@ class Consensus {
   // Its weights have the slopes of its rows from here on.
   void begin_steps(std::size_t k, Weights<T>& weights) { weights.set_slopes(&members_[k].slopes); }
 
-  // ---- beginning, with the multipliers that are there, at w = link(u), which all members have ----
+  // ---- beginning, with the multipliers that are there, at a w that all members have ----
 
   // Then each member does recall() and, when all did, open() for a part of the rows. `empty`: there are no planes.
   void start_opening() { std::fill(slot_.begin(), slot_.end(), 0u), published_ = false; }
-  // A member sums up its part of u in shared rows, and of the metric.
-  void recall(const Blocks<T>& blocks, std::size_t k, const Weights<T>& weights, bool empty) {
+  // A member sums up its part of u in shared rows, and of the metric. `linked`: w is link(u); else its own rows become that.
+  void recall(const Blocks<T>& blocks, std::size_t k, Weights<T>& weights, bool empty, bool linked, double steepness) {
     Member& own = members_[k];
     RowSlopes<T>& slopes = own.slopes;
     slopes.touched().clear();
     for (const std::uint32_t row : share(k).own) {
       slopes.clear(row, RowSlopes<T>::kUntouched);
-      if (empty) continue;
-      for_chunks_of(row, ~0u, [&](std::size_t c, std::size_t j, std::size_t n) {
-        if (!all_zero(weights.data() + j, n)) slopes.move(row, slopes.bit_of(c * chunk_));
+      if (!empty) mark_moved(row, weights, slopes);
+      if (linked) continue;
+      for_chunks_of(row, ~0u, [&](std::size_t, std::size_t j, std::size_t n) {
+        for (std::size_t l = 0; l < n; ++l) weights.rest(j + l);
       });
     }
     for (const std::uint32_t row : shared()) slopes.clear(row, 1);
@@ -86,11 +86,16 @@ class Consensus {
     if (empty) return;
     own.u.reset(shared().size() * shares_.row());
     GatheredRows<T> rows{shares_.place().data(), shares_.row(), own.u.data()};
+    if (!linked) rows.others = &weights;
     for_planes(blocks, k, 1, rows, [](double mass) { return mass; });
-    const std::vector<std::uint8_t> codes = metric(blocks, k);
+    if (!linked) {
+      for (const std::uint32_t row : share(k).own) mark_moved(row, weights, slopes);
+    }
+    const std::vector<std::uint8_t> codes = metric(blocks, k, steepness);
     for (std::size_t s = 0; s < codes.size(); ++s) slopes.clear(shared()[s], codes[s]);
   }
-  // z is that w, and v_k = z + u_k / ρ_k. (With no planes there is nothing to do.)
+  // z is the w that all have, and v_k = z + u_k / ρ_k: if z is that of other members who agreed, they go on as from a fixed point.
+  // (With no planes there is nothing to do.)
   void open(std::size_t part, std::span<Weights<T>* const> weights) {
     Member& own = members_[part];
     const T* const w = weights[0]->data();
@@ -125,9 +130,9 @@ class Consensus {
   // ---- another metric, that of the planes which there are by now ----
 
   // Each member does this and, when all did, count_standing() for a part of the rows. u_k and z stay.
-  void measure(const Blocks<T>& blocks, std::size_t k, Weights<T>& weights) {
+  void measure(const Blocks<T>& blocks, std::size_t k, Weights<T>& weights, double steepness) {
     Member& own = members_[k];
-    const std::vector<std::uint8_t> codes = metric(blocks, k);
+    const std::vector<std::uint8_t> codes = metric(blocks, k, steepness);
     for (std::size_t s = 0; s < codes.size(); ++s) {
       const std::uint32_t row = shared()[s];
       const T rho = T(1) / own.slopes.slope(row), slope = RowSlopes<T>::slope_of(codes[s]);
@@ -230,6 +235,13 @@ class Consensus {
 
   const std::vector<std::uint32_t>& shared() const { return shares_.shared(); }
 
+  // Chunks that are not zero count as moved.
+  void mark_moved(std::uint32_t row, const Weights<T>& weights, RowSlopes<T>& slopes) const {
+    for_chunks_of(row, ~0u, [&](std::size_t c, std::size_t j, std::size_t n) {
+      if (!all_zero(weights.data() + j, n)) slopes.move(row, slopes.bit_of(c * chunk_));
+    });
+  }
+
   // ---- loops ----
 
   // f(place, row) for a part of the shared rows.
@@ -278,7 +290,8 @@ class Consensus {
   }
 
   // The metric of the planes that there are, in shared rows: of some of the examples where they are many.
-  std::vector<std::uint8_t> metric(const Blocks<T>& blocks, std::size_t k) const {
+  std::vector<std::uint8_t> metric(const Blocks<T>& blocks, std::size_t k, double steepness) const {
+    if (steepness == 0.0) return std::vector<std::uint8_t>(shared().size(), std::uint8_t(RowSlopes<T>::code_of(1.0)));
     const std::size_t step = std::clamp<std::size_t>((share(k).last - share(k).first) / kSampled, 1, kSteps);
     std::vector<float> h(shared().size(), 0.0f);
     GatheredRows<T> rows{shares_.place().data(), shares_.row()};
@@ -286,7 +299,7 @@ class Consensus {
     for_planes(blocks, k, step, rows, [](double mass) { return std::sqrt(mass); });
     std::vector<std::uint8_t> codes(h.size());
     for (std::size_t s = 0; s < h.size(); ++s) {
-      codes[s] = std::uint8_t(RowSlopes<T>::code_of(std::max(1.0, kSteepness * std::sqrt(0.5 * double(step) * double(h[s])))));
+      codes[s] = std::uint8_t(RowSlopes<T>::code_of(std::max(1.0, steepness * std::sqrt(0.5 * double(step) * double(h[s])))));
     }
     return codes;
   }

@@ -98,7 +98,7 @@ class Engine {
     const Counted counted(dual_, result);
     if (options.replay > 0) require_all("a replay");
     if (joint_pass(blocks, order, options, threads, true, result)) return result;
-    if (options.epsilon < 0.0 || joint_.open()) leave_own();
+    if (options.epsilon < 0.0 || joint_.open()) result.gain += leave_own();
     structure_.weights_changed(*loop.first.ws);
     std::optional<OracleAhead<T>> ahead;
     if (threads > 1 && asks_ahead(options)) ahead.emplace(structure_, loop, threads);
@@ -161,7 +161,7 @@ class Engine {
     PassResult result;
     const Counted counted(dual_, result);
     if (joint_pass(blocks, order, options, threads, false, result)) return result;
-    leave_own();
+    result.gain += leave_own();
     structure_.weights_changed(*loop.first.ws);
     const auto stop = [&](PassResult& r) { return loop.stop(r); };
     if (!windows_) {
@@ -198,7 +198,8 @@ class Engine {
       }
       return result.interrupted;
     };
-    leave_joint();
+    result.gain = leave_joint();
+    dual_ += result.gain;
     InteriorPass<T> pass(structure_, blocks_, weights_);
     const InteriorResult found = pass.solve(options, halt, own_.kept);
     result.work = found.work;
@@ -214,7 +215,7 @@ class Engine {
     };
     if (sizeof(T) == 8 && found.only_w) {
       const double now = count();
-      result.gain = std::max(now - dual_, 0.0);
+      result.gain += std::max(now - dual_, 0.0);
       dual_ = now;
       result.solved = result.visits;
       result.cached_gap = std::max(found.value.gap(), 0.0);
@@ -238,7 +239,7 @@ class Engine {
       blocks_.set_sums(loss, price);
       return result;
     }
-    result.gain = std::max(now - dual_, 0.0);
+    result.gain += std::max(now - dual_, 0.0);
     result.solved = result.visits;
     result.cached_gap = std::max(found.value.gap(), 0.0);
     pass.note(found.F);
@@ -265,6 +266,7 @@ class Engine {
   }
   // Are they the z on which the members of joint passes agree (consensus.hpp)?
   bool agreed_weights() const { return agreed_; }
+  void set_agreed_weights() { own_.kept = agreed_ = true; }
   // They stay as they are, and the memory of the members is given back: a certificate needs as much.
   void disband() { joint_.disband(); }
 
@@ -274,7 +276,7 @@ class Engine {
     require_all("Newton's method");
     PassResult result;
     const Counted counted(dual_, result);
-    leave_own();
+    result.gain += leave_own();
     if (NewtonStep<T>::applies(weights_)) newton_.run(blocks_, weights_, *loop.first.ws, options, result, [&](PassResult& r) { return loop.stop(r); });
     return result;
   }
@@ -464,30 +466,35 @@ class Engine {
     if (windows_) throw BadInput(std::string(what) + " needs all planes in memory, and they are kept in windows");
   }
 
-  void leave_own() {
-    if (!own_.kept) [[likely]] return;
+  // Returns by how much the dual is another one than was counted: passes of several threads add up terms that may be far larger.
+  double leave_own() {
+    if (!own_.kept) [[likely]] return 0.0;
     // Steps on shares learned the curvature of another metric.
-    if (agreed_) forget_stiffness();
+    const bool agreed = agreed_;
+    if (agreed) forget_stiffness();
     joint_.forget();
     own_.kept = agreed_ = false;
     blocks_.rebuild(structure_, weights_);
     weights_.relink();
     weights_.take_change();
+    if (!agreed) return 0.0;
+    blocks_.recount();
+    return counted() - dual_;
   }
-  void leave_joint() {
-    if (agreed_) leave_own();
-  }
+  double leave_joint() { return agreed_ ? leave_own() : 0.0; }
 
   // Whether several threads made the pass.
   bool joint_pass(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, int threads, bool exact, PassResult& result) {
     const std::size_t members = joint_members(order, options, threads);
     if (members < 2) return false;
-    const bool goes_on = joint_.open() && joint_.members() == members;
-    if (!goes_on) leave_own();
+    const bool goes_on = joint_.open() && joint_.members() == members, linked = !agreed_;
+    if (!goes_on) {
+      joint_.disband();
+      if (linked) result.gain += leave_own(), forget_stiffness();
+    }
     const bool empty = !goes_on && blocks_.size().planes == 0;
-    if (!goes_on) forget_stiffness();
     own_.kept = agreed_ = true;
-    joint_.run(blocks, order, options, members, exact, empty, result);
+    joint_.run(blocks, order, options, members, exact, linked, empty, result);
     return true;
   }
 
@@ -509,7 +516,7 @@ class Engine {
     if (weights_.mapped() || weights_.lagging() || weights_.lined() || !structure_.thread_safe() || !structure_.shares_steps()) return 1;
     return std::min({n_shares(threads, blocks_.n_examples()), Consensus<T>::kMostMembers, 1 + kMostCopies / weights_.bytes()});
   }
-  static constexpr std::size_t kMostCopies = std::size_t{1} << 30;
+  static constexpr std::size_t kMostCopies = std::size_t{1} << 32;
   static constexpr std::size_t kMany = 1000;
   // Does no example come twice? Two threads must not step on one block.
   bool distinct(std::span<const std::uint32_t> order) const {

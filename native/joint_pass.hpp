@@ -45,9 +45,10 @@ class JointPass {
   }
 
   // `exact`: with the oracle; else from what is kept. The result is complete when a failure of a visit is thrown, too.
-  // If not open(), the weights are link(u) of the multipliers; `empty`: there are no planes.
+  // If not open(), the weights are those with which the members begin, `linked`: link(u) of the multipliers; `empty`: there
+  // are no planes.
   void run(Blocks<T>& blocks, std::span<const std::uint32_t> order, const PassOptions& options, std::size_t members, bool exact,
-           bool empty, PassResult& total) {
+           bool linked, bool empty, PassResult& total) {
     Crew crew(members);
     if (!consensus_ || consensus_->members() != crew.members()) {
       open_ = false;
@@ -59,13 +60,13 @@ class JointPass {
     const std::size_t K = crew.members();
     loop_.enlist(K);
     if (!open_) {
-      begin(crew, blocks, empty);
+      begin(crew, blocks, linked, empty, options.steepness);
     } else {
       crew.run([&](std::size_t k) { consensus.restore(k, weights_); });
     }
     consensus.restored();
     if (open_ && options.measure) {
-      crew.run([&](std::size_t k) { consensus.measure(blocks, k, *all_[k]); });
+      crew.run([&](std::size_t k) { consensus.measure(blocks, k, *all_[k], options.steepness); });
       crew.run([&](std::size_t k) { consensus.count_standing(k, all_); });
     }
     open_ = true;
@@ -94,6 +95,7 @@ class JointPass {
     crew.run([&](std::size_t k) { shares[k].change = consensus.meet(k, all_); });
     structure_.weights_changed(*loop_.first.ws);
     // What Ω* changed by: in rows of one member what its steps counted, in shared rows what the meeting did.
+    const double before = total.gain;
     double loss = 0.0, price = 0.0, moved = 0.0;
     for (std::size_t k = 0; k < K; ++k) {
       total.add(shares[k].result);
@@ -101,7 +103,7 @@ class JointPass {
       moved += shares[k].moved - shares[k].change.stood + shares[k].change.conjugate;
     }
     blocks.add_to_sums(loss, price);
-    total.gain = blocks.C() * (loss - price) - moved;
+    total.gain = before + blocks.C() * (loss - price) - moved;
     for (const Share& share : shares) {
       if (share.failure) std::rethrow_exception(share.failure);
     }
@@ -115,7 +117,7 @@ class JointPass {
     std::exception_ptr failure;
   };
 
-  void begin(Crew& crew, const Blocks<T>& blocks, bool empty) {
+  void begin(Crew& crew, const Blocks<T>& blocks, bool linked, bool empty, double steepness) {
     Consensus<T>& consensus = *consensus_;
     consensus.start_opening();
     all_.assign(1, &weights_);
@@ -127,8 +129,8 @@ class JointPass {
     crew.run([&](std::size_t k) {
       loop_.lane(k);
       if (k > 0) all_[k]->become(weights_, empty && weights_.quadratic() && weights_.fixed() == nullptr);
-      consensus.recall(blocks, k, *all_[k], empty);
     });
+    crew.run([&](std::size_t k) { consensus.recall(blocks, k, *all_[k], empty, linked, steepness); });
     if (empty) return;
     crew.run([&](std::size_t k) { consensus.open(k, all_); });
     consensus.opened();

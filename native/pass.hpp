@@ -33,7 +33,8 @@ struct PassOptions {
   double open = 0.0, share = 0.0, tolerance = std::numeric_limits<double>::infinity();
   bool joint = false;        // several threads may make the steps at the same time, and agree on w in the end (joint_pass.hpp); ...
   int sweeps = 1;            // ... then so many sweeps over what is kept are made at most
-  bool measure = false;      // ... with a metric that is measured anew
+  bool measure = false;      // ... with a metric that is measured anew, ...
+  double steepness = 0.0;    // ... which is so steep (consensus.hpp)
 };
 
 struct PassResult {

@@ -20,6 +20,9 @@
 
 namespace mm {
 
+template <class T>
+class Weights;
+
 // Sums over some of the rows of weights (consensus.hpp).
 template <class T>
 struct GatheredRows {
@@ -28,9 +31,13 @@ struct GatheredRows {
   std::size_t row;             // weights in a row
   T* sums = nullptr;           // Σ a of each weight of these rows, unless null
   float* squares = nullptr;    // Σ a² over each of the rows, unless null
+  Weights<T>* others = nullptr;  // what is added to other rows, unless null
   void add(std::size_t j, T amount) const {
     const std::size_t at = j / row;
-    if (place[at] == kNone) return;
+    if (place[at] == kNone) {
+      if (others != nullptr) others->add(j, amount);
+      return;
+    }
     if (squares != nullptr) squares[place[at]] += float(amount) * float(amount);
     if (sums == nullptr) return;
     sums[place[at] * row + (j - at * row)] += amount;
@@ -54,6 +61,11 @@ class Weights {
     if (identity_) return u;
     if (scales_.size() > 0) return T(scales_[j] * double(u));
     return uniform_ ? shrink(u) : T(link_.weight(j, double(u)));
+  }
+  // They become that, until planes are added anew.
+  void rest(std::size_t j) {
+    if (!identity_) u_[j] = fixed_.size() == 0 ? T(0) : fixed_[j];
+    w_[j] = at_rest(j);
   }
   // The sums of `all`, to which one of several threads adds blocks of its own; w must be made of them in the end (relink).
   Weights(Weights& all, std::size_t member, std::size_t members)

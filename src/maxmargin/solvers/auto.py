@@ -40,7 +40,7 @@ from maxmargin.checks import check_whole_attributes
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.formulations import check_formulation
 from maxmargin.solvers.handover import FIRST_STATE, count, interior_step
-from maxmargin.solvers.joint_rounds import FIRST_ROUND, joint_step
+from maxmargin.solvers.joint_rounds import FIRST_ROUND, check_rounds, joint_step
 from maxmargin.solvers.steps import Context, Step
 
 __all__ = ["AutoSchedule"]
@@ -70,9 +70,10 @@ class AutoSchedule(Solver):
     relaxation : float
         Over-relaxation of cached steps, in (0, 2). In the last rounds it is 1 at most.
     deterministic : bool
-        Whether a run with several threads can be repeated. If so, one of them makes all steps; else
-        all make steps at the same time where the structure allows it (chains with L2 and linear
-        slacks, from 1,000 examples on), and which comes first is a matter of timing.
+        Whether one thread makes all steps, whatever the number of threads. Else each of them makes
+        those on a share of the examples, where it pays (chains with linear slacks, from 1,000
+        examples on): another number of threads then gives another model, with a certificate as
+        good. Either way a run can be repeated with the same number of threads.
     """
 
     slack: str = "linear"
@@ -110,7 +111,8 @@ class AutoSchedule(Solver):
         """Return the state before the first pass."""
         state: dict[str, Any] = {"looks": 0, "left": 0, "made": 0, "gap": None, "parts": 0}
         state |= {"work": 0.0, "gain": 0.0, "smooth": False}
-        return state | {"products": self.PRODUCTS[0], "rest": 0.0, "tried": 0} | FIRST_STATE | FIRST_ROUND
+        state |= {"products": self.PRODUCTS[0], "rest": 0.0, "tried": 0}
+        return state | FIRST_STATE | FIRST_ROUND
 
     def check_state(self, state: dict[str, Any], machine: Any, context: Context) -> None:
         """Refuse a state that no run can have had."""
@@ -126,6 +128,7 @@ class AutoSchedule(Solver):
                 raise ValueError(
                     f"smooth is set and left is {state['left']}; a smoothing pass is the last one"
                 )
+            check_rounds(state)
 
     # Where work is worth while: the bookkeeping of violations.
     #

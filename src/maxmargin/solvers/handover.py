@@ -114,7 +114,7 @@ def interior_step(engine: Engine, state: dict[str, Any], context: Context) -> St
         share = 2.0 ** -state["tries"]
         if state["spent"] * share < LEAST_WORK or not affordable(engine, state["spent"] * share):
             return None
-    if engine.weights.itemsize == 4 and not state["wide"]:
+    if engine.weight_bytes == 4 and not state["wide"]:
         state["wide"] = True
         look = engine.collect_pass(context.threads, context.seconds_left)
         if math.isfinite(look.gap):
