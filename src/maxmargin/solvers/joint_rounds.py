@@ -43,8 +43,8 @@ SWEEPS = 1
 #: Over-relaxation of its steps. What a share does on its own is too much where others do the same.
 RELAXATION = 0.6
 #: It leaves out parts whose last violation was below this share of the mean one, which the pass
-#: that follows a look meets: that one leaves none out. (The gap of a look tells no mean violation: z
-#: is not link(u), and where rounds begin with large steps most of the gap is what this costs.)
+#: that follows a look meets: that one leaves none out. (The gap of a look tells no mean violation:
+#: z is not link(u), and where rounds begin with large steps most of the gap is what that costs.)
 BUSY = 0.1
 #: So many passes may follow a look before the next one.
 SEE_EVERY = 4
