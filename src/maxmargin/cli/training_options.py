@@ -76,8 +76,9 @@ def add_solving(group: Any, gap: float = 0.01) -> None:
     group.add_argument(
         "--deterministic",
         action="store_true",
-        help="with several threads: a run that can be repeated, in which one of them makes all "
-        "steps (default: all make steps at the same time where that is possible)",
+        help="with several threads: one of them makes all steps, so that the model does not depend "
+        "on their number (default: each makes those on a share of the examples where that pays; "
+        "the same number of threads gives the same model)",
     )
     group.add_argument(
         "--slack",

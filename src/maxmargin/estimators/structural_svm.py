@@ -77,14 +77,16 @@ class StructuralSVM(StructuralEstimator[Examples, Examples]):
         so.
     n_jobs : int or None
         Threads for passes at a fixed w, for certificates and for prediction, as scikit-learn
-        counts them (None is 1, -1 all processors). The result does not depend on it, but for the
-        native `Chain`, whose steps several threads make at the same time unless the training is
-        ``deterministic``. Of structures written in Python the oracle runs in so many other
+        counts them (None is 1, -1 all processors). The result does not depend on it, but for
+        native structures, whose steps several threads make on a share of the examples each (from
+        1,000 on) unless the training is ``deterministic``: each number of threads then has its own
+        result. Of structures written in Python the oracle runs in so many other
         processes, if it is slow enough for that; the result is another one than with 1, but the
         same for all numbers above 1 (``docs/writing_a_structure.md``, "Several processes").
     deterministic : bool
-        Whether a training with several threads gives the same weights each time; one of them then
-        makes all steps. (With one thread every training with a ``random_state`` does.) The same as
+        Whether one thread makes all steps, so that weights do not depend on the number of threads
+        (above one, where the oracle is dear). Without it they do, but are the same each time for
+        the same number and the same ``random_state``. It is the same as
         ``solver=SDM(deterministic=True)``.
     warm_start : bool
         Whether ``fit`` goes on from where the last one ended, which needs the same data; C and

@@ -151,8 +151,9 @@ def solve(
         size and the linear programs of hard margins included); the pass under way is cut short.
         Callbacks and the final certificate are not counted.
     n_jobs : int
-        Threads. With more than one, steps on sequences are made by all of them, and two runs agree
-        in what they certify, not to the bit, unless the solver is ``deterministic``. Elsewhere they
+        Threads. With more than one, each makes the steps on a share of the examples where that
+        pays: runs with another number of threads agree in what they certify, not to the bit, unless
+        the solver is ``deterministic``. Elsewhere they
         share passes at a fixed w, and the result does not depend on them; of a structure in Python
         it depends on whether there is more than one, which lets other processes answer for the
         oracle.
