@@ -137,7 +137,8 @@ class Consensus {
       const std::uint32_t row = shared()[s];
       const T rho = T(1) / own.slopes.slope(row), slope = RowSlopes<T>::slope_of(codes[s]);
       own.slopes.set_code(row, codes[s]);
-      for_live_chunks(s, [&](std::size_t at, std::size_t j, std::size_t n) {
+      // Where it takes part; elsewhere its w is z. (Marks of others must not be read here: they are beside codes that change.)
+      for_live_chunks(s, own.slopes.marks(row), [&](std::size_t at, std::size_t j, std::size_t n) {
         T* const w = weights.data() + j;
         T* const v = own.v.data() + at;
         const T* const z = z_.data() + at;
@@ -151,7 +152,7 @@ class Consensus {
   void count_standing(std::size_t part, std::span<Weights<T>* const> weights) {
     double begins = 0.0;
     for_shared_rows(part, [&](std::size_t s, std::uint32_t row) {
-      for_live_chunks(s, [&](std::size_t, std::size_t j, std::size_t n) {
+      for_live_chunks(s, marks_of(row), [&](std::size_t, std::size_t j, std::size_t n) {
         for (std::size_t k = 0; k < members(); ++k) begins += 0.5 * square(weights[k]->data() + j, n) / double(members_[k].slopes.slope(row));
       });
     });
@@ -259,10 +260,10 @@ class Consensus {
       if (j < end) f(c, j, std::min(chunk_, end - j));
     }
   }
-  // f(place in v and z, first weight, weights) for chunks of a shared row in which somebody takes part.
+  // f(place in v and z, first weight, weights) for chunks of a shared row in which somebody takes part, of those with a mark.
   template <class F>
-  void for_live_chunks(std::size_t s, F&& f) const {
-    for_chunks_of(shared()[s], marks_of(shared()[s]), [&](std::size_t c, std::size_t j, std::size_t n) {
+  void for_live_chunks(std::size_t s, std::uint32_t marks, F&& f) const {
+    for_chunks_of(shared()[s], marks, [&](std::size_t c, std::size_t j, std::size_t n) {
       const std::size_t slot = slot_[s * chunks_ + c];
       if (slot != 0) f((slot - 1) * chunk_, j, n);
     });
@@ -330,8 +331,8 @@ class Consensus {
     return at;
   }
   void swap_z(std::size_t part, Weights<T>& first) {
-    for_shared_rows(part, [&](std::size_t s, std::uint32_t) {
-      for_live_chunks(s, [&](std::size_t at, std::size_t j, std::size_t n) { std::swap_ranges(z_.data() + at, z_.data() + at + n, first.data() + j); });
+    for_shared_rows(part, [&](std::size_t s, std::uint32_t row) {
+      for_live_chunks(s, marks_of(row), [&](std::size_t at, std::size_t j, std::size_t n) { std::swap_ranges(z_.data() + at, z_.data() + at + n, first.data() + j); });
     });
   }
 

@@ -91,6 +91,8 @@ class JointPass {
       shares[k].moved = weights.moved_in_all();
       weights.set_slopes(nullptr);
       lane.apart = false;
+    }, [&] {
+      if (loop_.asked_to_stop()) halt.store(true, std::memory_order_relaxed);
     });
     crew.run([&](std::size_t k) { shares[k].change = consensus.meet(k, all_); });
     structure_.weights_changed(*loop_.first.ws);

@@ -97,9 +97,14 @@ class Crew {
 
   std::size_t members() const { return threads_.size() + 1; }
 
-  // task(member) by all members at once. The first failure is rethrown when all have come to their end.
+  // task(member) by all members at once. The first failure is rethrown when all have come to their end. The calling thread
+  // calls watch() again and again while it waits for the others.
   template <class Task>
   void run(Task&& task) {
+    run(task, [] {});
+  }
+  template <class Task, class Watch>
+  void run(Task&& task, Watch&& watch) {
     failures_.assign(members(), nullptr);
     const std::function<void(std::size_t)> call = [&](std::size_t k) {
       try {
@@ -112,7 +117,7 @@ class Crew {
     busy_.store(threads_.size(), std::memory_order_relaxed);
     round_.fetch_add(1, std::memory_order_release);  // what was written before is seen by those who see this
     call(0);
-    wait([&] { return busy_.load(std::memory_order_acquire) == 0; });
+    wait([&] { return watch(), busy_.load(std::memory_order_acquire) == 0; });
     for (const std::exception_ptr& failure : failures_) {
       if (failure) std::rethrow_exception(failure);
     }

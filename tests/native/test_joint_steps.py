@@ -359,6 +359,19 @@ def test_a_deadline_ends_a_pass(problem: Any, kind: str) -> None:
     assert dual <= primal
 
 
+@pytest.mark.parametrize("kind", ["exact", "cached"])
+def test_a_deadline_where_the_first_share_is_done(problem: Any, kind: str) -> None:
+    """The thread that Python called asks for the time while it waits for the others, too."""
+    engine = _native.Engine(problem, C)
+    engine.exact_pass(next(orders(N)), _native.PassOptions(**JOINT), threads=2)
+    others = np.arange(N - 10, dtype=np.uint32)[N // 2 + 100 :]
+    run = engine.exact_pass if kind == "exact" else engine.cached_pass
+    time.sleep(0.1)  # native code asks for the time every 50 ms
+    result = run(others, _native.PassOptions(**JOINT), 1e-6, threads=2)
+    assert result.interrupted
+    assert result.visits < run(others, _native.PassOptions(**JOINT), threads=2).visits
+
+
 def interrupted() -> None:
     """Send Ctrl-C to this process while passes of three threads are made."""
     chain = Chain(encoder=FeatureEncoder())
