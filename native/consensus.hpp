@@ -193,12 +193,15 @@ class Consensus {
     if (published_) return;
     run_shares(members(), [&](std::size_t part) {
       swap_z(part, *weights[0]);
-      if (part == 0) return;
+      double sum = 0.0;
       for (const std::uint32_t row : members_[part].slopes.touched()) {
         for_chunks_of(row, members_[part].slopes.marks(row), [&](std::size_t, std::size_t j, std::size_t n) {
-          std::copy(weights[part]->data() + j, weights[part]->data() + j + n, weights[0]->data() + j);
+          const T* const own = weights[part]->data() + j;
+          sum += square(own, n);
+          if (part > 0) std::copy(own, own + n, weights[0]->data() + j);
         });
       }
+      members_[part].own_penalty = 0.5 * sum;
     });
     published_ = true;
   }
@@ -207,17 +210,9 @@ class Consensus {
   }
   void restored() { published_ = false; }
 
-  // Ω of what publish() shows, for L2.
-  double penalty(std::span<Weights<T>* const> weights) const {
-    std::vector<double> sums(members());
-    run_shares(members(), [&](std::size_t k) {
-      double sum = 0.0;
-      for (const std::uint32_t row : members_[k].slopes.touched()) {
-        for_chunks_of(row, members_[k].slopes.marks(row), [&](std::size_t, std::size_t j, std::size_t n) { sum += square(weights[k]->data() + j, n); });
-      }
-      sums[k] = 0.5 * sum + members_[k].sums.penalty;
-    });
-    return std::accumulate(sums.begin(), sums.end(), 0.0);
+  // Ω of what publish() showed, for L2.
+  double penalty() const {
+    return std::accumulate(members_.begin(), members_.end(), 0.0, [](double sum, const Member& member) { return sum + member.own_penalty + member.sums.penalty; });
   }
 
  private:
@@ -231,6 +226,7 @@ class Consensus {
     AlignedArray<T> v;     // in live chunks; zero where it takes no part
     AlignedArray<T> u;     // in shared rows, while rounds are opened
     Sums sums;             // of its part of the rows
+    double own_penalty = 0.0;  // ½ |w|² in its own rows, as they were published
     std::size_t used = 0;  // slots that are taken in its part of the rows
   };
 
@@ -304,7 +300,7 @@ class Consensus {
     }
     return codes;
   }
-  static constexpr std::size_t kSampled = 1000, kSteps = 4;
+  static constexpr std::size_t kSampled = 1000, kSteps = 8;
 
   // ---- weights of shared rows ----
 

@@ -41,7 +41,7 @@ class JointPass {
 
   // Ω of the engine's weights when they are z.
   double penalty() const {
-    return open_ && weights_.linear() ? consensus_->penalty(all_) : weights_.penalty();
+    return open_ && weights_.linear() ? consensus_->penalty() : weights_.penalty();
   }
 
   // `exact`: with the oracle; else from what is kept. The result is complete when a failure of a visit is thrown, too.
