@@ -96,7 +96,7 @@ void restore_state(const std::shared_ptr<Engine<T>>& e, const nb::dict& d, const
     for (const T x : own) require(std::isfinite(x), "the checkpoint holds a weight that is not finite");
   }
   const bool agreed = d.contains("agreed");
-  require(!agreed || (!own.empty() && e->blocks().slack() == Slack::kLinear), "the checkpoint has weights that several threads agreed on, which this problem cannot have");
+  require(!agreed || (!own.empty() && e->blocks().slack() != Slack::kHard), "the checkpoint has weights that several threads agreed on, which this problem cannot have");
   std::vector<T> beta;
   if (e->weights().lagging()) {
     take(d, "beta", beta);

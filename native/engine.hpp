@@ -512,7 +512,7 @@ class Engine {
     return may_join(threads);
   }
   std::size_t may_join(int threads) const {
-    if (threads < 2 || blocks_.n_examples() < kMany || windows_ || blocks_.slack() != Slack::kLinear) return 1;
+    if (threads < 2 || blocks_.n_examples() < kMany || windows_ || blocks_.slack() == Slack::kHard) return 1;
     if (weights_.mapped() || weights_.lagging() || weights_.lined() || !structure_.thread_safe() || !structure_.shares_steps()) return 1;
     return std::min({n_shares(threads, blocks_.n_examples()), Consensus<T>::kMostMembers, 1 + kMostCopies / weights_.bytes()});
   }

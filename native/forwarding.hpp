@@ -26,6 +26,7 @@ class Forwarding : public Structure<T> {
   double rounding(std::size_t i, CodeView plane, const T* w) const override { return base().rounding(i, plane, w); }
   bool signed_losses() const override { return base().signed_losses(); }
   bool thread_safe() const override { return base().thread_safe(); }
+  bool shares_steps() const override { return base().shares_steps(); }
   std::size_t cache_bytes() const override { return base().cache_bytes(); }
   std::size_t cache_bytes(std::size_t begin, std::size_t end) const override { return base().cache_bytes(begin, end); }
   void release(std::size_t begin, std::size_t end, bool all) const override { base().release(begin, end, all); }

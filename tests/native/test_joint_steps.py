@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 from kit import pressing
 from maxmargin import (
+    L2,
     SDM,
     ElasticNet,
     GaussianPrior,
@@ -232,6 +233,30 @@ def test_other_links(problem: Any, name: str, threads: int) -> None:
     assert many.certificate.primal >= one.certificate.dual
     assert one.certificate.primal >= many.certificate.dual
     assert not np.array_equal(one.weights, many.weights)
+
+
+@pytest.mark.parametrize("rescale", ["margin", "slack", "none"])
+@pytest.mark.parametrize("slack", ["linear", "quadratic"])
+def test_other_formulations(problem: Any, slack: str, rescale: str) -> None:
+    solver = SDM(slack=slack, rescale=rescale)
+    engine = solver.start(problem, C, L2(), False)
+    assert engine.joins(2)
+    order = orders(N)
+    for make in (engine.exact_pass, *[engine.cached_pass] * 3):
+        make(next(order), _native.PassOptions(**JOINT), threads=2)
+    counted, gap = engine.dual(), engine.collect_pass(1).gap
+    primal, dual = engine.certify(1)
+    assert counted == pytest.approx(dual, rel=1e-9)
+    assert gap == pytest.approx(primal - dual, rel=1e-6)
+    one, many = (solve(problem, solver, C=C, random_state=0, n_jobs=n) for n in (1, 3))
+    assert many.converged
+    assert many.certificate.primal >= one.certificate.dual
+    assert one.certificate.primal >= many.certificate.dual
+    assert not np.array_equal(one.weights, many.weights)
+
+
+def test_hard_margins_are_left_to_one_thread(problem: Any) -> None:
+    assert not SDM(slack="hard").start(problem, C, L2(), False).joins(2)
 
 
 @pytest.mark.parametrize("threads", THREADS)

@@ -71,8 +71,8 @@ class AutoSchedule(Solver):
         Over-relaxation of cached steps, in (0, 2). In the last rounds it is 1 at most.
     deterministic : bool
         Whether one thread makes all steps, whatever the number of threads. Else each of them makes
-        those on a share of the examples, where it pays (chains with linear slacks, from 1,000
-        examples on): another number of threads then gives another model, with a certificate as
+        those on a share of the examples, where it pays (chains, from 1,000 examples on; not
+        for hard margins): another number of threads then gives another model, with a certificate as
         good. Either way a run can be repeated with the same number of threads.
     """
 
