@@ -6,8 +6,8 @@ Claims shown, all from one run:
   seconds of training (start-up left out, and printed), rounds and megabytes;
 - ``--simulate``: K = 2, 4, ..., 64 shares in one process with the same algorithm: rounds, oracle
   passes and bytes to gaps of 1 % and 0.1 %. The speed-up to be expected over one process follows
-  from the time of the share that needed longest in each call (rounds and their openings; the
-  certificate is left out, as it is for one process), from that of the coordinator and from the
+  from the time of the share that needed longest in each call (rounds, and what they need to begin;
+  the certificate is left out, as it is for one process), from that of the coordinator and from the
   bytes at 10 Gbit/s.
 
     python benchmarks/cluster.py --data ../shared/data [--tasks jnlpba,brown] [--gap 0.01]
@@ -148,7 +148,7 @@ class Timed(InProcess):
     """
 
     #: What is training; other calls belong to certificates.
-    TRAINING = ("open", "meet", "round")
+    TRAINING = ("reads", "know", "meet", "round")
 
     def __init__(self, make: Callable[[int], Share], size: int) -> None:
         super().__init__(make, size)

@@ -1,7 +1,7 @@
 // Python bindings of the dual engine.
 #include <variant>
 
-#include "bind_centre.hpp"
+#include "bind_member.hpp"
 #include "bind_link.hpp"
 #include "bind_state.hpp"
 #include "certify.hpp"
@@ -315,15 +315,7 @@ class EngineHandle final : public Owned {
     require(sums.shape(0) == formulated_.structure<double>()->n_weights(), "expected an entry for each 8-byte weight");
     return with_certifier(1, [&](auto& certifier) { return certifier.conjugate_of(sums.data()); });
   }
-  // Which rows of weights the examples read, and how long a row is.
-  nb::tuple rows_read() {
-    return std::visit([&](const auto& e) {
-      using T = std::decay_t<decltype(*e->weights().data())>;
-      const Structure<T>& structure = *formulated_.structure<T>();
-      return nb::make_tuple(to_numpy(mm::rows_read(structure)), structure.row_size());
-    }, engine_);
-  }
-  // f(engine, structure), for what is built on the engine (bind_centre.hpp).
+  // f(engine, structure), for what is built on the engine (bind_member.hpp).
   template <class Call>
   void visit(Call&& call) {
     require(!mapped(), kNoShares);
@@ -643,7 +635,6 @@ void bind_engine(nb::module_& m) {
       .def("own_sums", &EngineHandle::own_sums)
       .def("place", &EngineHandle::place, "sums"_a, "threads"_a = 1)
       .def("conjugate_of", &EngineHandle::conjugate_of, "sums"_a)
-      .def("rows_read", &EngineHandle::rows_read)
       .def("risk_and_worth", &EngineHandle::risk_and_worth)
       .def("grow", &EngineHandle::grow)
       .def("refresh", &EngineHandle::refresh)
@@ -670,7 +661,7 @@ void bind_engine(nb::module_& m) {
       .property("weight_bytes", &EngineHandle::weight_bytes)
       .property("weights", &EngineHandle::weights);
 
-  bind_centre<EngineHandle>(m);
+  bind_member<EngineHandle>(m);
 }
 
 }  // namespace mm

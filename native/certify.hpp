@@ -99,6 +99,27 @@ class Certifier {
     return conjugate_of(exact);
   }
 
+  // ---- for rounds between processes (member.hpp), where others have a part in u in some rows ----
+
+  // Own u of the multipliers in shared rows, and Ω*(u) in the others; the engine's w is link(u) there.
+  template <class Member>
+  typename Member::Exact exact_of(const Member& member) {
+    const Weights<double> own = rebuilt();
+    problem_.copy_weights(own, engine_.weights_to_change(), threads_);
+    engine_.set_own_weights(false);
+    return member.exact(own, WidePlace(engine_, exact_));
+  }
+  // At the engine's w: Ω(w) in rows that others do not read, and what the slacks cost.
+  template <class Member>
+  std::pair<double, double> look_at(const Member& member) {
+    AlignedArray<double> w(exact_.n_weights());
+    widen(engine_.weights().data(), w.data());
+    const Link link = widened_link();
+    const double penalty = member.sum_own(WidePlace(engine_, exact_), [&](std::size_t k) { return link.penalty(k, w[k]); });
+    objective(penalty, w.data());
+    return {penalty, engine_.blocks().risk()};
+  }
+
   // What rounding does to the primal: the sum over the examples of by how much their costs at the
   // engine's own w, as the engine computes them, differ from those at the w of its multipliers in
   // 8-byte arithmetic. `own` are the engine's slacks. Nothing of the engine's state changes but these.
@@ -137,6 +158,22 @@ class Certifier {
     engine_.set_running(loss, dual, price);
     return {primal_of(engine_.weights().data(), wide.data()), dual};
   }
+
+  // Where a weight is in the layout of 8-byte weights; nowhere: it is padding.
+  class WidePlace {
+   public:
+    WidePlace(const Engine<T>& engine, const Structure<double>& exact)
+        : own_(engine.row_size()), wide_(exact.row_size()), same_(own_ == wide_ || engine.n_weights() == exact.n_weights()) {}
+    std::size_t operator()(std::size_t j) const {
+      if (same_) return j;
+      const std::size_t column = j % own_;
+      return column < wide_ ? j / own_ * wide_ + column : ~std::size_t{0};
+    }
+
+   private:
+    std::size_t own_, wide_;
+    bool same_;
+  };
 
   // The same, with room for w in 8 bytes.
   double primal_of(const T* weights, double* w) {

@@ -68,6 +68,7 @@ class Engine {
     return weights_;
   }
   std::size_t n_weights() const { return weights_.size(); }
+  std::size_t row_size() const { return structure_.row_size(); }
   // Would so many threads make the steps of a pass at the same time?
   bool joins(int threads) const { return may_join(threads) > 1; }
   VisitAverage<T>& average() { return average_; }
@@ -349,12 +350,9 @@ class Engine {
     recount();
   }
 
-  // The link is a line for each weight from now on, which begins at the present w (Weights::set_lines), and u is that of
-  // the multipliers here.
-  void set_lines(double C) {
+  // Rounds between processes begin (member.hpp): what parts learned of the curvature was that of another metric.
+  void start_rounds(double C) {
     blocks_.set_C(C);
-    weights_.set_lines();
-    rebuild();
     forget_stiffness();
   }
 
@@ -513,7 +511,7 @@ class Engine {
   }
   std::size_t may_join(int threads) const {
     if (threads < 2 || blocks_.n_examples() < kMany || windows_ || blocks_.slack() == Slack::kHard) return 1;
-    if (weights_.mapped() || weights_.lagging() || weights_.lined() || !structure_.thread_safe() || !structure_.shares_steps()) return 1;
+    if (weights_.mapped() || weights_.lagging() || !structure_.thread_safe() || !structure_.shares_steps()) return 1;
     return std::min({n_shares(threads, blocks_.n_examples()), Consensus<T>::kMostMembers, 1 + kMostCopies / weights_.bytes()});
   }
   static constexpr std::size_t kMostCopies = std::size_t{1} << 32;

@@ -81,7 +81,7 @@ class Weights {
   }
   // By how much Ω*(u) and what stands for it changed since the slopes were set.
   double moved_in_all() { return take_change(), total_; }
-  // A copy of others, with memory of its own. (Not where w has lines, or β.) `zero`: all of them are zero, and need not be read.
+  // A copy of others, with memory of its own. (Not where w has β.) `zero`: all of them are zero, and need not be read.
   void become(const Weights& all, bool zero) {
     link_ = all.link_;
     identity_ = direct_ = all.identity_;
@@ -141,12 +141,6 @@ class Weights {
       moved_ += scaled.moved;
       return;
     }
-    if (lines_.size() > 0) {
-      Lined lined{u_.data(), w_.data(), lines_.data(), &fresh_};
-      lined(j, amount);
-      moved_ += lined.moved;
-      return;
-    }
     if (recording_) {
       if (w_[j] == T(0)) touched_.push_back(j);
       w_[j] += amount;
@@ -193,37 +187,10 @@ class Weights {
       Scaled scaled{u_.data(), w_.data(), scales_.data()};
       f(scaled);
       moved_ += scaled.moved;
-    } else if (lines_.size() > 0) {
-      Lined lined{u_.data(), w_.data(), lines_.data(), &fresh_};
-      f(lined);
-      moved_ += lined.moved;
     } else {
       f(Linked{this});
     }
   }
-
-  // ---- a line for each weight, in the place of the link (centre.hpp) ----
-
-  // w = offset + scale u, where both change from round to round.
-  struct Line {
-    T scale, offset;
-    T at(T u) const { return offset + scale * u; }
-  };
-  // From now on, until another link is set: the present w is where they begin. Who calls it makes u anew.
-  void set_lines() {
-    if (identity_) u_.reset(w_.size());
-    identity_ = direct_ = uniform_ = plain_ = false;
-    scales_.reset(0);
-    steepest_ = 1.0;
-    // All of it is written here, in order: the system takes several times as long to clear memory that steps touch at random.
-    lines_.reset(w_.size());
-    for (std::size_t j = 0; j < w_.size(); ++j) lines_[j] = {T(1), w_[j]};
-  }
-  bool lined() const { return lines_.size() > 0; }
-  // nullptr: there is a link.
-  Line* lines() { return lines_.size() == 0 ? nullptr : lines_.data(); }
-  // Where u was zero before it was added to, some places more than once.
-  std::vector<std::uint32_t>& fresh() { return fresh_; }
 
   // Is w linear in u?
   bool linear() const { return identity_ || mapped_; }
@@ -379,10 +346,6 @@ class Weights {
   void relink() {
     if (lagging()) return follow();
     if (mapped_ || identity_) return;
-    if (lines_.size() > 0) {
-      for (std::size_t j = 0; j < u_.size(); ++j) w_[j] = lines_[j].at(u_[j]);
-      return;
-    }
     if (scales_.size() > 0) {
       for (std::size_t j = 0; j < u_.size(); ++j) w_[j] = T(scales_[j] * double(u_[j]));
       return;
@@ -393,7 +356,6 @@ class Weights {
   // Ω(w)
   double penalty() const {
     if (mapped_) return half_product();
-    if (lines_.size() > 0) return sum([&](std::size_t j, double) { return 0.5 * double(lines_[j].scale) * double(u_[j]) * double(u_[j]); });
     if (scales_.size() > 0) return 0.5 * sum([&](std::size_t j, double w) { return w == 0.0 ? 0.0 : w * w / scales_[j]; });
     if (!uniform_) return sum([&](std::size_t j, double w) { return link_.penalty(j, w); });
     const double square = 0.5 / link_.scale.all * sum([](std::size_t, double w) { return w * w; });
@@ -404,9 +366,6 @@ class Weights {
   // Ω*(u)
   double conjugate() const {
     if (mapped_) return half_product();
-    if (lines_.size() > 0) {
-      return sum([&](std::size_t j, double) { return double(u_[j]) * (double(lines_[j].offset) + 0.5 * double(lines_[j].scale) * double(u_[j])); });
-    }
     if (scales_.size() > 0) return 0.5 * sum([&](std::size_t j, double) { return scales_[j] * double(u_[j]) * double(u_[j]); });
     if (!uniform_) return sum([&](std::size_t j, double w) { return link_.conjugate(j, double(u_[j]), w); });
     if (!lagging()) return 0.5 / link_.scale.all * sum([](std::size_t, double w) { return w * w; });
@@ -450,23 +409,6 @@ class Weights {
       u[j] += amount;
       w[j] = T(s[j] * double(u[j]));
       moved += 0.5 * s[j] * (double(u[j]) - before) * (double(u[j]) + before);
-    }
-  };
-  // A line for each weight. What Ω* moves by is the integral of w over what u moves by.
-  struct Lined {
-    static constexpr bool linked = true, seated = false;
-    T* u;
-    T* w;
-    const Line* lines;
-    std::vector<std::uint32_t>* fresh;
-    double moved = 0.0;
-    void fetch(std::size_t j) const { prefetch(u + j), prefetch(lines + j); }
-    void operator()(std::size_t j, T amount) {
-      const double before = double(u[j]);
-      if (before == 0.0) [[unlikely]] fresh->push_back(std::uint32_t(j));
-      u[j] += amount;
-      w[j] = lines[j].at(u[j]);
-      moved += (double(u[j]) - before) * (double(lines[j].offset) + 0.5 * double(lines[j].scale) * (double(u[j]) + before));
     }
   };
   // One of several threads, with slopes of rows.
@@ -579,8 +521,6 @@ class Weights {
     steepest_ = link_.steepest();
     lower_ = T(link_.lower.all), upper_ = T(link_.upper.all), scale_ = T(link_.scale.all);
     u_.reset(identity_ ? 0 : w_.size());
-    lines_.reset(0);
-    fresh_.clear();
     beta_.start(w_.size(), row_, link_.decay, lower_, upper_, scale_);
     plain_ = uniform_ && !lagging();
     scales_.reset(link_.scaled() && !mapped_ ? w_.size() : 0);
@@ -599,8 +539,6 @@ class Weights {
   double moved_ = 0.0, sloped_ = 0.0, total_ = 0.0, steepest_ = 1.0;
   AlignedArray<T> w_, u_, fixed_;
   AlignedArray<double> scales_;  // of each weight, where the link has nothing else
-  AlignedArray<Line> lines_;
-  std::vector<std::uint32_t> fresh_;
   SlowBeta<T> beta_;
 };
 

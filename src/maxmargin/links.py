@@ -83,6 +83,11 @@ class Link:
         return Link(**{name: x if np.ndim(x) == 0 else np.asarray(x)[places] for name, x in fields})
 
     @property
+    def uniform(self) -> bool:
+        """Whether each field is one number for all weights."""
+        return all(np.ndim(value) == 0 for value in vars(self).values())
+
+    @property
     def identity(self) -> bool:
         """Whether w = u, as for L2: of millions of weights nothing is to be done then."""
         pairs = zip(vars(self).values(), vars(Link()).values(), strict=True)

@@ -1,17 +1,23 @@
-"""Rounds of consensus: centres, the z of all shares, and what they tell each other."""
+"""Rounds of consensus: shares, the z of all of them, and what they tell each other."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from maxmargin import L2, _native
-from maxmargin.distributed.consensus import STEEPNESS, Agreed, Centre, Opening
+from maxmargin import L2, ElasticNet, Nonnegative, SequenceTagger, _native
+from maxmargin.distributed.agreeing import Agreeing
+from maxmargin.distributed.consensus import Agreed, Member, Moved, Opening, Places, Reads
+from maxmargin.distributed.coordinator import Coordinator
+from maxmargin.distributed.features import finish, merge
+from maxmargin.distributed.group import InProcess
+from maxmargin.distributed.held import HeldSequences, Reading
 from maxmargin.distributed.meeting import Meeting
 from maxmargin.distributed.messages import Codes
+from maxmargin.errors import ConvergenceWarning
 from maxmargin.links import Link
-from maxmargin.solvers import SDM
-from native_problems import flat_problem, native_python_problem, random_case
+from maxmargin.solvers import SDM, solve
+from native_problems import flat_problem, native_python_problem
 
 LINKS = {
     "l2": Link(),
@@ -23,7 +29,103 @@ LINKS = {
         most=np.array([1.0, 1.0, 0.4, 5.0]),
     ),
 }
-NOTHING = Agreed(np.empty(0, np.uint32), Codes(np.empty(0, np.uint16), 0))
+NONE = Places(np.empty(0, np.uint32), np.empty(0, np.uint64))
+ROW = np.zeros(1, np.uint32)
+
+
+def places(lanes):
+    """Return weights of the first chunk, given as bits."""
+    return Places(np.zeros(1, np.uint32), np.array([lanes], np.uint64))
+
+
+def meeting_of(link, openings, n_weights=4):
+    """Return a meeting of two shares with one row, who begin with these u_k and metrics."""
+    meeting = Meeting(link, n_weights, [Reads(ROW, n_weights)] * len(openings), "float64")
+    moves = []
+    for code, lanes, sums in openings:
+        joined = places(lanes) if lanes else NONE
+        opening = Opening(np.array([code], np.uint8), joined, np.array(sums, np.float32))
+        codes = Codes(np.zeros(len(sums), np.uint16), 0)
+        moves.append(Moved(codes, NONE, 0.0, opening, 0.0, 0.0))
+    meeting.add(moves, 1.8, True)
+    return meeting
+
+
+def rho_of(code):
+    return 2 ** ((code - 1) / 8)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_z_is_the_minimum(name):
+    link, rng = LINKS[name], np.random.default_rng(0)
+    rest = link.weights(np.zeros(4))
+    for _ in range(20):
+        codes, sums = rng.integers(1, 40, size=2), rng.normal(size=(2, 4)).astype(np.float32)
+        meeting = meeting_of(link, [(c, 15, u) for c, u in zip(codes, sums, strict=True)])
+        stiffness = rho_of(codes).sum() * np.ones(4)
+        pull = stiffness * rest + sums.astype(float).sum(axis=0)
+        assert meeting.conjugate == pytest.approx(link.conjugate(pull - stiffness * rest), abs=1e-5)
+        meeting.place_held()
+        z = np.clip(meeting.native.values(), link.least, link.most)
+
+        def value(w, pull=pull, stiffness=stiffness):
+            return link.penalty(w) + 0.5 * stiffness @ (w * w) - pull @ w
+
+        assert meeting.penalty == pytest.approx(link.penalty(z), abs=1e-9)
+        for j in range(4):
+            for step in (-1e-3, 1e-3, -0.1, 0.1):
+                other = z.copy()
+                other[j] += step
+                assert value(other) >= value(z) - 1e-6
+
+
+@pytest.mark.parametrize("largest", [1e-24, 1.0, 7e30])
+def test_two_bytes_tell_eleven_bits(largest):
+    rng = np.random.default_rng(0)
+    x = largest * np.ldexp(rng.uniform(-1, 1, size=8), -rng.integers(0, 30, size=8))
+    x[:2] = largest, -largest
+    meeting = meeting_of(Link(), [(1, 255, x), (1, 0, [])], n_weights=8)
+    (one, other) = meeting.tell()
+    assert one.joined.lanes.tolist() == other.joined.lanes.tolist() == [255]
+    told = meeting.native.values()
+    # R is the metric of the one share that takes part.
+    np.testing.assert_allclose(told, x.astype(np.float32) / 2, rtol=2.0**-10, atol=largest * 1e-9)
+    assert one.change.nbytes == 16
+
+
+def test_changes_that_are_not_finite_are_refused():
+    for bad in (np.inf, np.nan):
+        with np.errstate(over="ignore"), pytest.raises(ValueError, match="not finite"):
+            meeting_of(Link(), [(1, 3, [1.0, bad]), (1, 0, [])])
+
+
+def test_weights_that_nobody_takes_part_in():
+    """They are at link(0), which is not 0 where the bounds leave that out."""
+    link = Link(least=np.array([0.5, -1.0, 0.25, -2.0]), scale=np.array([1.0, 2.0, 0.5, 1.0]))
+    meeting = meeting_of(link, [(1, 2, [1.0]), (1, 0, [])])
+    told = meeting.tell()
+    assert [one.joined.lanes.tolist() for one in told] == [[2], [2]]
+    assert [len(one.change.values) for one in told] == [1, 1]
+    model = meeting.model([(np.empty(0, np.uint32), np.empty(0))] * 2)
+    assert model[[0, 2, 3]].tolist() == [0.5, 0.25, 0.0]
+    assert model[1] > 0
+    assert meeting.penalty == pytest.approx(link.penalty(model))
+    # Shares that were made anew are told of it once more.
+    assert [one.joined.nbytes for one in meeting.tell()] == [0, 0]
+    meeting.forget()
+    assert [one.joined.lanes.tolist() for one in meeting.tell()] == [[2], [2]]
+
+
+def test_z_that_is_certified_has_no_rounding():
+    """Zeros and bounds that messages only come near to are there."""
+    link = Link(lower=-0.5, upper=0.5, least=np.array([-9.0, -9.0, -9.0, 0.1]))
+    meeting = meeting_of(link, [(9, 15, [0.4, -0.3, 3.0, -5.0]), (17, 15, [0.0, 0.0, 0.1, 0.0])])
+    meeting.place_held()
+    z = meeting.native.values()
+    assert z[[0, 1, 3]].tolist() == [0.0, 0.0, 0.1]
+    shown = meeting.shown()
+    np.testing.assert_array_equal(shown[0].values, z)
+    assert meeting.penalty == pytest.approx(link.penalty(z))
 
 
 def flat_engine(seed=0, n=20, C=0.5):
@@ -32,221 +134,219 @@ def flat_engine(seed=0, n=20, C=0.5):
     return SDM().start(problem, C, L2(), False)
 
 
-def opening(members, pull, rho, size):
-    """Return what a share would say that reads all weights."""
-    return Opening(
-        np.array(members, np.uint32), np.array(pull, np.float32), np.array(rho, np.float32),
-        np.packbits([1]), size,
-    )
-
-
-def hold(link, pull, stiffness, z, times=1):
-    """Return what `_native.hold` says the last time; z moves."""
-    none = np.zeros(len(pull))
-    for _ in range(times):
-        answer = _native.hold(link.native(), pull.copy(), none, stiffness, 1.0, z)
-    return answer
-
-
-@pytest.mark.parametrize("name", LINKS)
-def test_z_is_the_minimum(name):
-    link, rng = LINKS[name], np.random.default_rng(0)
-    for _ in range(20):
-        pull, stiffness = 3 * rng.normal(size=4), rng.uniform(0, 4, size=4)
-        z = np.zeros(4)
-        # What rounding leaves of a message is in the next one.
-        _, _, penalty, conjugate = hold(link, pull, stiffness, z, times=6)
-
-        def value(w, pull=pull, stiffness=stiffness):
-            return link.penalty(w) + 0.5 * stiffness @ (w * w) - pull @ w
-
-        z = np.clip(z, link.least, link.most)
-        assert np.isfinite(value(z))
-        assert penalty == pytest.approx(link.penalty(z), abs=1e-9)
-        assert conjugate == pytest.approx(link.conjugate(pull - stiffness * z), abs=1e-9)
-        for j in range(4):
-            for step in (-1e-4, 1e-4, -0.1, 0.1):
-                other = z.copy()
-                other[j] += step
-                assert value(other) >= value(z) - 1e-10
-
-
-def test_without_shares_z_is_the_link():
-    for link in LINKS.values():
-        z = np.zeros(4)
-        hold(link, np.zeros(4), np.zeros(4), z, times=6)
-        np.testing.assert_allclose(z, link.weights(np.zeros(4)), rtol=1e-12)
-
-
-@pytest.mark.parametrize("largest", [1e-24, 1.0, 7e30])
-def test_two_bytes_tell_eleven_bits(largest):
-    rng = np.random.default_rng(0)
-    x = largest * np.ldexp(rng.uniform(-1, 1, size=400), -rng.integers(0, 40, size=400))
-    x[:3] = largest, -largest, 0.0
-    x = x.astype(np.float32).astype(float)
-    z = np.zeros(400)
-    codes, base, *_ = hold(Link(), x, np.zeros(400), z)
-    told = np.zeros(400)
-    _native.add_told(told, np.arange(400, dtype=np.uint32), codes, base)
-    np.testing.assert_array_equal(told, z)
-    near = np.abs(x) >= largest * 2.0**-29
-    np.testing.assert_allclose(z[near], x[near], rtol=2.0**-11)
-    assert (np.abs(z) <= np.abs(x) * (1 + 2.0**-11)).all()
-    assert z[2] == 0.0
-
-
-def test_changes_that_are_not_finite_are_refused():
-    for bad in (np.inf, np.nan, 1e300):
-        with pytest.raises(ValueError, match="not finite"):
-            hold(Link(), np.array([1.0, bad]), np.zeros(2), np.zeros(2))
-
-
 def test_the_metric_is_that_of_the_planes():
     engine, C = flat_engine(), 0.5
     for _ in range(3):
         engine.exact_pass(np.arange(20, dtype=np.uint32), _native.PassOptions())
-    _, _, alpha, indptr, indices, values = engine.planes()
-    mass = np.repeat(alpha, np.diff(indptr)) * values**2
-    h = C * np.bincount(indices, weights=mass, minlength=12)
-    own, w = engine.own_sums(), np.array(engine.weights)
-    opened = Centre(engine).open(True, C)
-    np.testing.assert_array_equal(opened.members, np.flatnonzero(own))
-    rho = np.maximum(1, STEEPNESS * np.sqrt(h))[opened.members]
-    assert (rho > 1).any()
-    np.testing.assert_allclose(opened.rho, rho, rtol=1e-6)
-    pull = (rho * w[opened.members]) + own[opened.members]
-    np.testing.assert_allclose(opened.pull, pull, rtol=1e-6)
-
-
-def test_steps_beside_a_centre_gain_what_they_say():
-    """The engine's problem is C Σ α l - Ω*(u) with the centre's own Ω*."""
-    engine, order = flat_engine(1), np.arange(20, dtype=np.uint32)
-    engine.exact_pass(order, _native.PassOptions())
-    centre = Centre(engine)
-    members = centre.open(True, 0.5).members
-    rng = np.random.default_rng(0)
-    tell = rng.normal(size=12)
-    codes, base, *_ = hold(Link(), tell, np.zeros(12), np.zeros(12))
-    centre.follow(Agreed(np.arange(12, dtype=np.uint32), Codes(codes, base)))
-    np.testing.assert_array_equal(engine.weights, centre.z)
-    centre.aim()
-    assert not np.allclose(engine.weights[members], centre.z[members])
-    before = 0.5 * engine.expected_loss() - engine.conjugate()
-    gain = 0.0
-    for _ in range(3):
-        gain += engine.exact_pass(order, _native.PassOptions()).gain
-        gain += engine.cached_pass(order, _native.PassOptions()).gain
-    assert gain > 0.01
-    after = 0.5 * engine.expected_loss() - engine.conjugate()
-    assert after - before == pytest.approx(gain, rel=1e-6)
-    # u is that of the multipliers, and another link finds it there.
-    np.testing.assert_allclose(engine.sums(), engine.own_sums(), atol=1e-12)
-    engine.relink(Link().native())
-    np.testing.assert_array_equal(engine.weights, engine.sums())
-
-
-def test_weights_that_nobody_takes_part_in():
-    """They are at link(0), which is not 0 where the bounds leave that out."""
-    link = Link(least=np.array([0.5, -1.0, 0.25, -2.0]), scale=np.array([1.0, 2.0, 0.5, 1.0]))
-    z = np.array([0.0, 0.5, 0.25, 0.0], np.float64)
-    meeting = Meeting(z, link, [opening([1], [0.5 * 2 + 1.0], [2.0], 4)])
-    assert meeting.active.tolist() == [0, 1]  # the first has to be told
-    (told,) = meeting.tell()
-    assert told.joined.tolist() == [0, 1]
-    assert meeting.z[[0, 2, 3]].tolist() == [0.5, 0.25, 0.0]
-    assert meeting.penalty == pytest.approx(link.penalty(meeting.z))
-    assert meeting.tell()[0].joined.tolist() == []
-
-
-def test_z_that_is_certified_has_no_rounding():
-    """Zeros and bounds that messages only come near to are there."""
-    link = Link(lower=-0.5, upper=0.5, least=np.array([-9.0, -9.0, -9.0, 0.1]))
-    z, rng = np.array([0.3, -0.7, 0.11, 0.9]), np.random.default_rng(0)
-    pull = np.array([0.4, -0.3, 3.0, -5.0])
-    meeting = Meeting(z, link, [opening(range(4), pull, rng.uniform(1, 3, 4), 4)])
-    assert (meeting.z[:2] != 0).all()
-    (told,) = meeting.tell_exact()
-    np.testing.assert_array_equal(told.exact, meeting.z)
-    assert meeting.z[[0, 1, 3]].tolist() == [0.0, 0.0, 0.1]
-    assert meeting.penalty == pytest.approx(link.penalty(meeting.z))
-
-
-@pytest.mark.parametrize("single", [False, True])
-def test_coordinator_and_shares_agree(single):
-    """Centres, z and the sum of all u_k are what the coordinator makes of messages."""
-    K, rng = 3, np.random.default_rng(2)
-    engines = []
-    for k in range(K):
-        case = random_case(np.random.default_rng(k), lengths=(2, 3), n_sparse=12, per_token=2)
-        engines.append(SDM().start(case.problem(), 0.5, L2(), single))
-    size, dtype = engines[0].weights.size, engines[0].weights.dtype
-    answers = [engine.rows_read() for engine in engines]
-    reads = [np.repeat(rows[: size // row], row) > 0 for rows, row in answers]
-    assert all(not mine.all() for mine in reads)  # some weights are only those of others
-    centres = [Centre(engine) for engine in engines]
-    z = np.zeros(size, dtype)
-    meeting = Meeting(z, Link(), [centre.open(True, 0.5) for centre in centres])
-    for n in range(60):
-        if n == 8:  # begin anew, as where the metric is found
-            for centre, told in zip(centres, meeting.tell(), strict=True):
-                centre.follow(told)
-            meeting = Meeting(meeting.z, Link(), [centre.open(False, 0.5) for centre in centres])
-        moves = []
-        for engine, centre, mine, told in zip(engines, centres, reads, meeting.tell(), strict=True):
-            centre.follow(told)
-            np.testing.assert_array_equal(centre.z[mine], meeting.z[mine])
-            np.testing.assert_array_equal(engine.weights[mine], meeting.z[mine])
-            sweeps = centre._sweeps
-            at, rho, v = sweeps.members, sweeps.rho, sweeps.pull / sweeps.rho
-            assert mine[at].all()
-            centre.aim()
-            u = engine.sums()
-            np.testing.assert_allclose(
-                engine.weights[at], 2 * centre.z[at] - v + u[at] / rho, rtol=1e-4, atol=1e-5
-            )
-            # Shares that answer linearly, so that there is a fixed point.
-            wanted = np.where(mine & (rng.random(size) < 0.1 * (n < 12)), 0.5, 0.0)
-            wanted[at] -= 0.2 * (v + u[at])
-            engine.receive(wanted.astype(dtype))
-            moves.append(centre.take(1.6))
-        meeting.add(moves, 1.6)
-        u = sum(engine.sums().astype(float) for engine in engines)
-        total, stiffness = np.zeros(size), np.zeros(size)
-        for centre in centres:
-            total[centre._sweeps.members] += centre._sweeps.pull
-            stiffness[centre._sweeps.members] += centre._sweeps.rho
-        at = meeting.active
-        np.testing.assert_allclose(meeting.pull, total[at], rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(meeting.stiffness, stiffness[at], rtol=1e-6)
-        assert not np.delete(u, at).any()
-        assert meeting.conjugate == pytest.approx(0.5 * u @ u, rel=0.02, abs=0.02)
-    assert meeting.residual < 1e-2
-    assert meeting.conjugate == pytest.approx(0.5 * u @ u, rel=1e-3, abs=1e-5)
+    _, _, alpha, indptr, _, values = engine.planes()
+    h = C * (np.repeat(alpha, np.diff(indptr)) * values**2).sum()
+    own = engine.own_sums()
+    member = Member(engine)
+    assert member.reads().rows.tolist() == [0]
+    member.native.share(np.ones(1, np.uint8))
+    opened = member.open(C, 8.0)
+    lanes = np.flatnonzero(np.unpackbits(opened.joined.lanes.view(np.uint8), bitorder="little"))
+    assert lanes.size == np.count_nonzero(own) == opened.sums.size
+    np.testing.assert_allclose(opened.sums, own[own != 0], rtol=1e-6)
+    rho = max(1.0, 8 * np.sqrt(h / 2))
+    assert rho > 1
+    assert rho_of(float(opened.metric[0])) == pytest.approx(rho, rel=0.05)
 
 
 def test_messages_that_do_not_fit_are_refused():
     engine = flat_engine()
-    centre = Centre(engine)
-    centre.open(True, 0.5)
-    places, codes = np.arange(3, dtype=np.uint32), np.zeros(3, np.uint16)
+    member = Member(engine)
+    with pytest.raises(ValueError, match="other rows"):
+        member.native.share(np.ones(2, np.uint8))
+    member.native.share(np.ones(1, np.uint8))
+    member.open(0.5, 8.0)
+    codes = np.zeros(3, np.uint16)
     for bad in (
-        Agreed(places, Codes(codes[:2], 0)),
-        Agreed(places + 10, Codes(codes, 0)),
-        Agreed(places, Codes(codes, 300)),
-        Agreed(places, Codes(codes, -1)),
-        NOTHING._replace(exact=np.zeros(5)),
+        Agreed(places(7), Codes(codes[:2], 0)),
+        Agreed(Places(np.array([9], np.uint32), np.array([1], np.uint64)), Codes(codes[:1], 0)),
+        Agreed(places(2**63), Codes(codes[:1], 0)),
+        Agreed(Places(ROW, np.empty(0, np.uint64)), Codes(codes, 0)),
+        Agreed(places(7), Codes(codes, 300)),
+        Agreed(places(7), Codes(codes, -1)),
     ):
+        fresh = Member(flat_engine())
+        fresh.native.share(np.ones(1, np.uint8))
         with pytest.raises(ValueError, match=r"z|weight|scale"):
-            centre.follow(bad)
-    centre.follow(Agreed(places, Codes(codes, 0)))
-    with pytest.raises(ValueError, match="z"):
-        centre.follow(NOTHING)
-    total = np.zeros(2)
-    with pytest.raises(ValueError, match="none of all shares"):
-        _native.add_told(total, places, codes, 0)
-    with pytest.raises(ValueError, match="other weights"):
-        _native.add_told(total, places[:2], codes, 0)
-    with pytest.raises(ValueError, match="one length"):
-        _native.hold(Link().native(), total, total, np.zeros(3), 1.0, total.copy())
+            fresh.follow(bad, False)
+    member.follow(Agreed(places(7), Codes(codes, 0)), False)
+    with pytest.raises(ValueError, match="near by"):
+        member.native.place(*NONE, np.zeros(5))
     with pytest.raises(ValueError, match="between 0 and 2"):
-        centre.take(2.0)
+        member.native.take(2.0)
+    meeting = meeting_of(Link(), [(1, 3, [1.0, 2.0]), (1, 0, [])])
+    with pytest.raises(ValueError, match="other weights"):
+        meeting.native.add(0, *NONE, codes, 0)
+    with pytest.raises(ValueError, match="none of all shares"):
+        meeting.native.add(0, *places(2**40), codes, 0)
+    with pytest.raises(ValueError, match="ascending"):
+        Meeting(Link(), 8, [Reads(np.array([1, 0], np.uint32), 4)], "float64")
+
+
+# ---- shares with rows of their own ----
+
+N = 90
+
+
+def sentences():
+    """Words that all shares read, that two of three do, and that one does; a label of the last."""
+    rng = np.random.default_rng(3)
+    X, y = [], []
+    for i in range(N):
+        words = [f"w{k}" for k in rng.integers(0, 12, rng.integers(2, 7))]
+        words += [f"own{i // 30}"] if i % 3 == 0 else []
+        words += ["two"] if i < 60 and i % 5 == 0 else []
+        X.append([[f"w={word}", f"s={word[-1]}"] for word in words])
+        y.append([f"L{(int(w[1:]) if w[1:].isdigit() else 1) % 3}" for w in words])
+    for labels in y[::4]:
+        labels[0] = "L0"
+    y[-1][0] = "RARE"
+    return X, y
+
+
+def group_of(K, regularizer=None, dtype="float32"):
+    """Return shares as workers make them."""
+    X, y = sentences()
+    pairs = list(zip(X, y, strict=True))
+    tagger = SequenceTagger(C=0.5, regularizer=regularizer, dtype=dtype)
+
+    def held(k):
+        return HeldSequences(tagger, Reading(), k, pairs[N * k // K : N * (k + 1) // K])
+
+    told = [held(k).told() for k in range(K)]
+    for other in told[1:]:
+        told[0] = merge(told[0], other)
+    summary, models = finish(told[0], 1, None), []
+
+    def make(k):
+        one = held(k)
+        one.adopt(summary, N, K > 1)
+        models.append(one.model())
+        return one.share
+
+    return InProcess(make, K), *models[0]
+
+
+def coordinator_of(group, regularizer, **options):
+    return Coordinator(group, SDM(), C=0.5, regularizer=regularizer, **options)
+
+
+REGULARIZERS = {
+    "l2": None,
+    "net": ElasticNet(l1_ratio=0.3),
+    "some": Nonnegative(where=np.arange(0, 40, 3)),
+}
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("name", REGULARIZERS)
+def test_own_rows_and_rows_of_two_shares(name, K):
+    group, structure, regularizer = group_of(K, REGULARIZERS[name])
+    X, y = sentences()
+    problem = structure.make_problem(X, y)
+    size = {share.found().n_weights for share in group.shares}
+    assert len(size) == 1
+    assert all(share.engine.n_weights < max(size) for share in group.shares)
+    run = coordinator_of(group, regularizer, gap=1e-3, max_rounds=500)
+    found = run.run()
+    assert found.converged
+    assert isinstance(run.way, Agreeing)
+    # One engine with all examples says the same of these weights, and of these multipliers.
+    engine = _native.Engine(problem, 0.5, True, True, link=regularizer.link.native())
+    assert len(found.weights) == engine.n_weights
+    assert engine.primal_of(found.weights) == pytest.approx(found.certificate.primal, rel=1e-9)
+    whole = solve(problem, SDM(), C=0.5, regularizer=regularizer, gap=1e-3, random_state=0)
+    assert found.certificate.primal >= whole.certificate.dual * (1 - 1e-6)
+    assert found.certificate.dual <= whole.certificate.primal * (1 + 1e-6)
+    # Which rows are shared.
+    features = list(structure.encoder.feature_names())
+    common = dict.fromkeys(features, 0)
+    for reads, flags in zip(run.way.reads, run.way.meeting.common(), strict=True):
+        for row, flag in zip(reads.rows.tolist(), flags.tolist(), strict=True):
+            if row < len(features):
+                common[features[row]] += 1
+                assert flag in (0, 1)
+    assert common["w=w1"] == K
+    assert common["w=own2"] == 1
+    assert common["w=two"] == 2
+    assert run.way.meeting.native.n_shared < structure.layout.n_rows
+    own = structure.unpack(structure.native_weights(found.weights)).coef[features.index("w=own2")]
+    assert np.any(own != 0)
+
+
+def test_all_shares_have_the_z_of_the_coordinator():
+    """To the bit, and z in the place of the w at which they begin."""
+    group, structure, regularizer = group_of(3, dtype="float64")
+    run = coordinator_of(group, regularizer, gap=0.0, max_rounds=8)
+    seen = []
+
+    def look(record):
+        if record.n_pass < 8:
+            return
+        meeting = run.way.meeting
+        told, common = meeting.tell(), meeting.common()
+        z = meeting.model([(np.empty(0, np.uint32), np.empty(0))] * 3)
+        z = z.reshape(structure.layout.n_rows, -1)
+        for k, share in enumerate(group.shares):
+            share.member.follow(told[k], True)
+            rows = share.member.native.reads()[0][common[k] == 1]
+            w = np.array(share.engine.weights).reshape(-1, z.shape[1])
+            np.testing.assert_array_equal(w[rows], z[share.rows[rows]])
+            seen.append(np.count_nonzero(w[rows]))
+
+    run.callbacks = [look]
+    with pytest.warns(ConvergenceWarning):
+        run.run()
+    assert len(seen) == 3
+    assert min(seen) > 0
+
+
+def test_the_dual_that_is_told_is_that_of_the_multipliers():
+    group, _, regularizer = group_of(3, dtype="float64")
+    run = coordinator_of(group, regularizer, gap=0.0, max_rounds=20)
+    with pytest.warns(ConvergenceWarning):
+        found = run.run()
+    told = found.history[-2].dual
+    assert told <= found.certificate.primal
+    with pytest.warns(ConvergenceWarning):
+        again = coordinator_of(
+            group_of(3, dtype="float64")[0], regularizer, gap=0.0, max_rounds=19
+        ).run()
+    # What messages round away is told later.
+    assert again.certificate.dual == pytest.approx(told, rel=1e-3)
+
+
+@pytest.mark.parametrize("reported", [False, True])
+@pytest.mark.parametrize("at", [1, 4, 7])
+def test_a_lost_share_comes_back(at, reported):
+    group, structure, regularizer = group_of(3)
+    run = coordinator_of(
+        group, regularizer, gap=1e-3, max_rounds=800, checkpoint_seconds=0.0 if reported else 1e9,
+        callbacks=[lambda record: group.lose(1) if record.n_pass == at else None],
+    )
+    found = run.run()
+    assert run.faults == 1
+    assert found.converged
+    engine = _native.Engine(structure.make_problem(*sentences()), 0.5, True, True)
+    assert engine.primal_of(found.weights) == pytest.approx(found.certificate.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("K", [1, 2, 5])
+def test_a_run_goes_on_with_another_number_of_shares(tmp_path, K):
+    file = tmp_path / "run.npz"
+    group, _, regularizer = group_of(3)
+    with pytest.warns(ConvergenceWarning):
+        first = coordinator_of(
+            group, regularizer, gap=0.0, max_rounds=7, checkpoint=file
+        ).run()
+    group, structure, regularizer = group_of(K)
+    again = coordinator_of(group, regularizer, gap=1e-3, checkpoint=file, resume=True)
+    assert again.dual == pytest.approx(first.certificate.dual, rel=1e-9)
+    found = again.run()
+    assert found.converged
+    engine = _native.Engine(structure.make_problem(*sentences()), 0.5, True, True)
+    assert engine.primal_of(found.weights) == pytest.approx(found.certificate.primal, rel=1e-9)

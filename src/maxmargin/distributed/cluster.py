@@ -389,7 +389,8 @@ class DaskShares(ShareGroup):
         """
         with self._asking():
             gathering = asyncio.run_coroutine_threadsafe(
-                self.client.gather(list(futures.values()), asynchronous=True),
+                # Not through the scheduler, unless a worker cannot be reached from here.
+                self.client.gather(list(futures.values()), direct=True, asynchronous=True),
                 self.client.loop.asyncio_loop,
             )
         while True:

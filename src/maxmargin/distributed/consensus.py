@@ -1,37 +1,40 @@
-"""What a share keeps for rounds of consensus: its centre v_k, its metric and its own u_k.
+"""A share in rounds of consensus: which weights it has in common with others, and what it tells.
 
-The primal Ω(w) + C Σ_k R_k(w), with R_k the hinges of share k, has w in common. Douglas and
-Rachford's method (ADMM, in one of its forms) gives every share a state v_k and a metric ρ_k > 0,
-one number for each weight; the coordinator has z, the shares the multipliers with
-u_k = C Σ α Δf. In a round
+The primal Ω(w) + C Σ_k R_k(w), with R_k the hinges of share k, has w in common.
+
+*Own rows.* Many rows of weights are read by the examples of one share only (rare features; about
+three of four rows in the corpora of the benchmarks). There the share's own dual has w = link(u), as
+in one process, and nobody is told of it before the model is put together.
+
+*Shared rows.* For those that several shares read, Douglas and Rachford's method (ADMM, in one of
+its forms) gives every share a state v_k and a metric ρ_k > 0, one number for each row; the
+coordinator has z, the shares the multipliers with u_k = C Σ α Δf. In a round
 
     z   = argmin Ω(z) + Σ_k ½ ‖z - v_k‖²_ρk                     (`maxmargin.distributed.meeting`)
     w_k ≈ argmin C R_k(w) + ½ ‖w - (2z - v_k)‖²_ρk
-    v_k ← v_k + λ (z + u_k / ρ_k - v_k),
+    v_k ← v_k + λ (w_k - z),
 
-where λ is an over-relaxation. The dual of the share's problem has w_k = 2z - v_k + u_k / ρ_k: it is
-that of an engine whose link is this line for each weight. So the passes of the engine, from the
-multipliers that are there, are the local solver as they are, and multipliers stay feasible whatever
-v_k is: C Σ α l - Ω*(Σ u_k) is a lower bound in every round, and Ω(z) + C Σ R_k(z) an upper one. At
-a fixed point all w_k = z and z = link(Σ u_k).
+where λ is an over-relaxation. The dual of the share's problem has w_k = 2z - v_k + u_k / ρ_k: there
+w moves by 1/ρ times what u moves by. So the passes of the engine, from the multipliers that are
+there, are the local solver as they are, and multipliers stay feasible whatever v_k is:
+C Σ α l - Ω*(Σ u_k) is a lower bound in every round, and Ω(z) + C Σ R_k(z) an upper one. At a fixed
+point all w_k = z and z = link(Σ u_k). It is what threads of one process do
+(``native/consensus.hpp``, which has more on it); what differs is that z is at the coordinator.
 
-*Members.* A share that never touched a weight takes no part in it: ρ_k = 0 there, and its w_k is z.
-It joins when a round moves u_k there for the first time, with ρ_k = 1 and v_k = z before the
-round. With one metric for all shares, those that have nothing to say would hold the weight back.
+*Members.* A share that never moved a weight takes no part in it: ρ_k = 0 there, and its w_k is z.
+It joins when a round moves the weight for the first time, with v_k = z before the round. With a
+part for all shares, those that have nothing to say would hold the weight back.
 
-*The metric.* Let the hinges of a share have the curvature h along a weight, and K shares have it. A
-difference between the shares shrinks by h / (h + ρ) in a round, what they do together by
-(ρ² + h/K) / ((ρ + 1/K) (ρ + h)): large ρ for the first, ρ near √(h / K) for the second. With one ρ
-for all weights the frequent ones or the rare ones are slow. Here ρ = max(1, c √h), with
-h = C Σ α Δf², which the planes that are kept tell for any structure.
+*The metric.* ρ = max(1, c √(h/2)), where h is C Σ α Δf² over all weights of a row, of the planes
+that a share keeps in the round which measures it, with a steepness c that grows
+(`maxmargin.solvers.joint_rounds`); before that, ρ = 1.
 
-*Work.* A round of a share has three sweeps over its members and those weights that its examples
-read (``native/centre.hpp``), and none over all weights.
-
-*Messages.* A share sends by how much ρ_k v_k changed, in 2 bytes and without places: both sides
-have its members in the same order. v_k is then taken to be what the coordinator knows of it; what
-rounding took away is in the next message. z comes to it in the same way, at the weights that its
-examples read and some share takes part in.
+*Messages.* What nobody moved is not told. A share sends by how much ρ_k v_k changed, in 2 bytes and
+without places: both sides have the weights in which it takes part in the same order. Who joins is
+told by chunks of rows (of 16 weights of 4 bytes) and bits for the weights of a chunk. v_k is then
+taken to be what the coordinator knows of it; what rounding took away is in the next message. z
+comes to it in the same way, at weights that its examples read and in which some share takes part.
+The sweeps are native (``native/member.hpp``).
 """
 
 from __future__ import annotations
@@ -45,38 +48,70 @@ from maxmargin import _native
 from maxmargin._native import Engine
 from maxmargin.distributed.messages import Codes
 
-__all__ = ["STEEPNESS", "Agreed", "Centre", "Moved", "Opening"]
-
-#: c of the metric.
-STEEPNESS = 14.0
+__all__ = ["Agreed", "ExactSums", "Member", "Moved", "Opening", "Places", "Reads", "Shown"]
 
 
-class Opening(NamedTuple):
-    """With what a share begins.
+class Places(NamedTuple):
+    """Some weights of shared rows.
 
     Attributes
     ----------
-    members : uint32 array
-        Weights that it takes part in.
-    pull, rho : float32 arrays
-        ρ_k v_k and ρ_k there.
-    rows : uint8 array
-        A bit for each row of weights: whether its examples read it.
+    chunks : uint32 array
+        Chunks of the rows that a share has in common with others, counted row by row.
+    lanes : uint64 array
+        Which weights of each: bits, from the lowest one on.
+    """
+
+    chunks: NDArray[np.uint32]
+    lanes: NDArray[np.uint64]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that have to be sent."""
+        return int(self.chunks.nbytes + self.lanes.nbytes)
+
+
+class Reads(NamedTuple):
+    """Which rows of weights a share needs.
+
+    Attributes
+    ----------
+    rows : uint32 array
+        Rows that its examples read, in the numbers of all shares, ascending.
     row_size : int
         Weights in a row.
     """
 
-    members: NDArray[np.uint32]
-    pull: NDArray[np.float32]
-    rho: NDArray[np.float32]
-    rows: NDArray[np.uint8]
+    rows: NDArray[np.uint32]
     row_size: int
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays."""
-        arrays = (self.members, self.pull, self.rho, self.rows)
-        return sum(int(array.nbytes) for array in arrays)
+        """Bytes that have to be sent."""
+        return int(self.rows.nbytes)
+
+
+class Opening(NamedTuple):
+    """With what a share begins, or goes on under another metric.
+
+    Attributes
+    ----------
+    metric : uint8 array
+        A code of ρ_k for each row that it shares; empty where ρ = 1.
+    joined : Places
+        Where it takes part from now on.
+    sums : float32 array
+        u_k wherever it takes part.
+    """
+
+    metric: NDArray[np.uint8]
+    joined: Places
+    sums: NDArray[np.float32]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that have to be sent."""
+        return int(self.metric.nbytes + self.joined.nbytes + self.sums.nbytes)
 
 
 class Agreed(NamedTuple):
@@ -84,23 +119,39 @@ class Agreed(NamedTuple):
 
     Attributes
     ----------
-    joined : uint32 array
+    joined : Places
         Weights that its examples read and in which some share takes part from now on.
     change : Codes
-        Of z at all such weights, the new ones last.
-    exact : array or None
-        z itself there, without the rounding of messages, where it is to be certified.
+        Of z at all such weights; empty if it did not change.
     """
 
-    joined: NDArray[np.uint32]
+    joined: Places
     change: Codes
-    exact: NDArray[Any] | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes that have to be sent."""
-        exact = 0 if self.exact is None else int(self.exact.nbytes)
-        return int(self.joined.nbytes) + self.change.nbytes + exact
+        return int(self.joined.nbytes) + self.change.nbytes
+
+
+class Shown(NamedTuple):
+    """The w of shared rows that is certified.
+
+    Attributes
+    ----------
+    joined : Places
+        As in `Agreed`.
+    values : array
+        w at all weights that the share was told of.
+    """
+
+    joined: Places
+    values: NDArray[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that have to be sent."""
+        return int(self.joined.nbytes + self.values.nbytes)
 
 
 class Moved(NamedTuple):
@@ -109,74 +160,117 @@ class Moved(NamedTuple):
     Attributes
     ----------
     change : Codes
-        Of ρ_k v_k at all of its members, the new ones last.
-    joined : uint32 array
-        Weights that it takes part in from now on; ρ_k v_k was z there.
+        Of ρ_k v_k wherever it takes part.
+    joined : Places
+        Where it takes part from now on, and did not before.
     residual : float
         Σ ρ_k (v'_k - v_k)², without over-relaxation.
+    opening : Opening or None
+        With what the round began, if it was not where the last one ended.
+    conjugate : float
+        Ω*(u) in its own rows after the round.
+    penalty : float
+        Ω(w) in its own rows when the round began, if it looked then, or NaN.
     """
 
     change: Codes
-    joined: NDArray[np.uint32]
+    joined: Places
     residual: float
+    opening: Opening | None
+    conjugate: float
+    penalty: float
 
     @property
     def nbytes(self) -> int:
         """Bytes that have to be sent."""
-        return int(self.joined.nbytes) + self.change.nbytes
+        opening = 0 if self.opening is None else self.opening.nbytes
+        return int(self.joined.nbytes) + self.change.nbytes + opening
 
 
-class Centre:
-    """The state of one share.
+class ExactSums(NamedTuple):
+    """What the multipliers of a share say of u, from scratch.
+
+    Attributes
+    ----------
+    places : Places
+        Weights of shared rows at which u_k is not zero.
+    sums : float64 array
+        u_k there.
+    conjugate : float
+        Ω*(u) in its own rows.
+    worth : float
+        As in `maxmargin.distributed.messages.Report`.
+    """
+
+    places: Places
+    sums: NDArray[np.float64]
+    conjugate: float
+    worth: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that have to be sent."""
+        return int(self.places.nbytes + self.sums.nbytes)
+
+
+def _opening(metric: Any, chunks: Any, lanes: Any, sums: Any) -> Opening:
+    return Opening(metric, Places(chunks, lanes), sums)
+
+
+class Member:
+    """The part of one share.
 
     Parameters
     ----------
     engine : Engine
-        Of the share. From `open` on its link is that of the centre, until it gets another one.
+        Of the share.
+    rows : uint32 array or None
+        The number that each of the engine's rows has among those of all shares, ascending; None:
+        the same.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._sweeps = _native.Centre(engine)
-        rows, self._row_size = engine.rows_read()
-        self._rows = np.packbits(rows)
+    def __init__(self, engine: Engine, rows: NDArray[np.uint32] | None = None) -> None:
+        self.native = _native.Member(engine)
+        self._rows = rows
 
-    def open(self, placed: bool, C: float) -> Opening:
-        """Begin with the multipliers that there are.
+    def reads(self) -> Reads:
+        """Return which rows its examples read."""
+        rows, row_size = self.native.reads()
+        return Reads(rows if self._rows is None else self._rows[rows], row_size)
+
+    def follow(self, agreed: Agreed, show: bool) -> None:
+        """Take the change of z; the engine's w is z then (`show`), or where its problem begins."""
+        change = agreed.change
+        self.native.follow(*agreed.joined, change.values, change.base, show)
+
+    def open(self, C: float, steepness: float) -> Opening:
+        """Begin with the multipliers that there are, at the engine's w.
 
         Parameters
         ----------
-        placed : bool
-            Whether z is the engine's w; else it stays where it is.
         C : float
             Of the engine.
+        steepness : float
+            c of the metric of the planes that there are; 0: ρ = 1.
         """
-        sweeps = self._sweeps
-        sweeps.open(placed, C, STEEPNESS)
-        pull = sweeps.pull.astype(np.float32)
-        return Opening(sweeps.members, pull, sweeps.rho, self._rows, self._row_size)
+        return _opening(*self.native.open(C, steepness))
 
-    def follow(self, agreed: Agreed) -> None:
-        """Take the change of z; the engine's w is z then, unless its link is another one."""
-        self._sweeps.follow(agreed.joined, agreed.change.values, agreed.change.base)
-        if agreed.exact is not None:
-            self._sweeps.take_z(agreed.exact)
+    def measure(self, steepness: float) -> Opening:
+        """Go on with the metric of the planes that there are, which is so steep."""
+        return _opening(*self.native.measure(steepness))
 
-    def aim(self) -> None:
-        """Give the engine the w at which the share's problem begins."""
-        self._sweeps.aim()
-
-    def take(self, relaxation: float) -> Moved:
-        """Take u_k after a round.
+    def take(self, relaxation: float, opening: Opening | None, penalty: float) -> Moved:
+        """Return what a round changed.
 
         Parameters
         ----------
         relaxation : float
             λ.
+        opening : Opening or None
+            With what it began.
+        penalty : float
+            What is known of Ω(w).
         """
-        codes, base, joined, residual = self._sweeps.take(relaxation)
-        return Moved(Codes(codes, base), joined, residual)
-
-    @property
-    def z(self) -> NDArray[Any]:
-        """A copy of z, which is old where no example of the share reads it."""
-        return self._sweeps.z
+        chunks, lanes, codes, base, residual = self.native.take(relaxation)
+        conjugate, joined = self.native.own()[1], Places(chunks, lanes)
+        return Moved(Codes(codes, base), joined, residual, opening, conjugate, penalty)

@@ -1,25 +1,19 @@
 """The coordinator of a distributed training: which round comes next, and when it is enough.
 
 The shares and their problem are in `maxmargin.distributed.share`. A round is at most one pass with
-the oracle and some cached passes in every share; then the changes of u are added up and told to
-all. What is here decides on the kind of round and on its passes:
+the oracle and some cached passes in every share; then what they changed is put together and told to
+all.
 
-- *Aggregation.* ``"safe"``: CoCoA+ with σ = K; the dual never falls. ``"fast"``: rounds of
-  consensus (`maxmargin.distributed.consensus`); the first `WARM` of them have the metric ρ = 1, the
-  others that of the planes which these found. The dual of each round is that of multipliers that
-  exist, the primal that of z. The oracle looks at z in some of these rounds only: cached passes
-  cost less, and what is looked at too often has few new planes.
-- *Work.* As in `maxmargin.solvers.auto`: exact passes at first, then the oracle at the w that all
-  shares have, which tells the true gap; cached passes as long as they pay, which each share decides
-  for itself; a smoothing pass at the end of safe rounds that begin near the gap asked for.
+- *Aggregation.* How shares come together, and so what a round is: ``"safe"`` adds up what they
+  change (`maxmargin.distributed.adding`), ``"fast"`` has them agree
+  (`maxmargin.distributed.agreeing`).
 - *Certificate.* Every share rebuilds what it adds to u from its multipliers, in 8 bytes; u is their
-  sum, w = link(u) as it is returned, and every share looks at its examples with the oracle. Primal
-  and dual are sums over the shares of that, and nothing that rounds added up enters. After rounds
-  of consensus z is looked at too, and w is the better one of the two.
+  sum, w = link(u) as it is returned (or what shares agree on), and every share looks at its
+  examples with the oracle. Primal and dual are sums over the shares of that, and nothing that
+  rounds added up enters.
 - *Faults.* A share that is lost is made anew from its data, gets the multipliers that it last
   reported (or none: the truths), and u is rebuilt from what all shares have. The dual is then that
-  of multipliers that exist. Rounds of consensus are opened anew at w = link(u), with an empty
-  memory everywhere.
+  of multipliers that exist.
 """
 
 from __future__ import annotations
@@ -34,13 +28,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin.checks import check_choice, check_number, check_whole
+from maxmargin.distributed.adding import Adding
+from maxmargin.distributed.agreeing import Agreeing
 from maxmargin.distributed.group import ShareGroup, SharesLostError
-from maxmargin.distributed.joint import JointSums
-from maxmargin.distributed.meeting import Meeting
-from maxmargin.distributed.messages import Exact, Found, Placed, Report, SparseVector, Task
+from maxmargin.distributed.messages import Found, Placed, Report, Task
 from maxmargin.distributed.records import Outcome, RoundRecord
 from maxmargin.distributed.saving import Saved, load_run, save_run
 from maxmargin.errors import (
@@ -56,9 +49,14 @@ from maxmargin.solvers.ending import INTERRUPTED, ending, rounding_reason
 from maxmargin.solvers.history import History
 from maxmargin.solvers.sdm import SDM
 
-__all__ = ["AGGREGATIONS", "Coordinator"]
+__all__ = ["AGGREGATIONS", "Coordinator", "agrees"]
 
 AGGREGATIONS = ("fast", "safe")
+
+
+def agrees(aggregation: str, n_shares: int) -> bool:
+    """Whether shares of a training agree on weights; else they add to one u."""
+    return aggregation == "fast" and n_shares > 1
 
 
 class Coordinator:
@@ -96,14 +94,6 @@ class Coordinator:
         Whether to warn if the gap was not reached.
     """
 
-    #: Rounds of consensus before the planes tell the metric; these have exact passes.
-    WARM = 4
-    #: λ, the over-relaxation of centres, and cached passes of a round, at most.
-    OVER, CACHED = 1.8, 2
-    #: One round of consensus in so many, at least, looks at z.
-    SEE_EVERY = 3
-    #: One safe round in so many, at least, looks at the joint w.
-    LOOK_EVERY = 5
     #: A certificate that is refused makes the next one wait for this share of the gap.
     CLOSER = 0.7
     #: Shares that are lost are made anew so many times in a row, at most.
@@ -137,7 +127,7 @@ class Coordinator:
         if time_limit is not None:
             self.time_limit = check_number("time_limit", time_limit, above=0.0)
         check_choice("aggregation", aggregation, AGGREGATIONS)
-        self.fast = aggregation == "fast" and group.size > 1
+        fast = agrees(aggregation, group.size)
         self.verbose, self.callbacks = verbose, list(callbacks or ())
         self.checkpoint, self.checkpoint_seconds = checkpoint, checkpoint_seconds
         self.warn = warn
@@ -150,21 +140,12 @@ class Coordinator:
         self._check_alike(found)
         self.n_each = [one.n_examples for one in found]
         self.n_examples = sum(self.n_each)
-        self.n_sums = found[0].n_sums
-        self.joint = JointSums(found[0].n_weights, found[0].dtype, regularizer.link)
-        self.dtype = found[0].dtype
+        self.n_weights, self.dtype = found[0].n_weights, found[0].dtype
         self.history: list[RoundRecord] = []
-        self.dual = -self.joint.conjugate
+        self.dual = 0.0
         self.open: float | None = None  # P - D, as far as it is known
         self.parts = 1
-        self.looks = self.collected = 0
-        self.meeting: Meeting | None = None
-        self.kept = False  # whether all shares still have z
-        self.z: NDArray[Any] | None = None  # the last one that was certified
-        self.weights: NDArray[Any] | None = None  # that were certified, unless shares have them
         self.aim = self.gap  # at which gap of a round a certificate is worth its cost
-        self.seen: list[tuple[int, float]] = []  # the last two rounds that know the gap
-        self.metric_at = self.WARM
         self.seconds = 0.0
         self.oracle_calls = 0
         self.bytes_sent = 0
@@ -173,7 +154,7 @@ class Coordinator:
         self.report_seconds = 0.0
         self.report_at = time.perf_counter()
         self._warned = False
-        self.placed: list[Placed] | None = None
+        self.way: Adding | Agreeing = (Agreeing if fast else Adding)(self)
         if resume and checkpoint is not None:
             self._resume()
 
@@ -191,7 +172,7 @@ class Coordinator:
         raise ClusterError(f"shares of the data were lost {self.MAX_FAULTS} times in a row")
 
     def _check_alike(self, found: list[Found]) -> None:
-        sizes = {(one.n_weights, one.n_sums, one.dtype) for one in found}
+        sizes = {(one.n_weights, one.dtype) for one in found}
         if len(sizes) > 1:
             numbers = sorted({one.n_weights for one in found})
             raise NotCompatibleError(
@@ -204,8 +185,6 @@ class Coordinator:
     def run(self) -> Outcome:
         """Train until the gap is reached or something ends it, and certify the model."""
         cause, best, refused = "", math.inf, 0
-        if self.placed is None and self.history:
-            self._sync()
         while True:
             try:
                 cause = self._rounds()
@@ -219,14 +198,12 @@ class Coordinator:
             best = min(best, certificate.gap)
             # The z that is certified is one move after the one that the round looked at, and may be
             # a little worse.
-            if self.fast:
+            if self.way.moves_on:
                 self.aim *= self.CLOSER
             if refused >= self.MAX_REFUSED:
                 cause = rounding_reason(self.dtype, self.gap)
                 break
-        weights = self.weights
-        if weights is None:
-            weights = self._with_faults(lambda: self.group.call_one(0, "weights"))
+        weights = self.with_faults(self.way.weights)
         if self.checkpoint is not None:
             self._report()
         converged, reason = ending(certificate, self.gap, cause=cause)
@@ -261,142 +238,24 @@ class Coordinator:
                 if left <= 0 and self.history:
                     return f"time_limit = {self.time_limit:g} s"
             begin, before = time.perf_counter(), self.seconds
-            record = self._with_faults(partial(self._round, left, begin))
+            record = self.with_faults(partial(self.way.round, left, begin))
             self.faults_in_a_row = 0
             if record.gap <= self.aim:
                 return ""
             due = time.perf_counter() - self.report_at
             if due > max(self.checkpoint_seconds, 10 * self.report_seconds):
-                self._with_faults(self._report)
+                self.with_faults(self._report)
             self.seconds += time.perf_counter() - begin - (self.seconds - before)
             if any(callback(record) for callback in self.callbacks):
                 return "stopped by a callback"
 
     # ---- one round ----
 
-    def _near(self, factor: float) -> bool:
+    def near(self, factor: float) -> bool:
+        """Whether the gap, as far as it is known, is within so many times the one asked for."""
         return self.open is not None and self.open <= factor * self.gap * abs(self.dual)
 
-    def _task(self, left: float | None) -> Task:
-        solver = self.solver
-        settled = (
-            self.open is not None
-            and self.open <= solver.SETTLED * abs(self.dual)
-            and self.parts >= solver.PARTS * self.n_examples
-        )
-        near = self._near(solver.NEAR)
-        overdue = self.looks - self.collected >= self.LOOK_EVERY
-        look = "collect" if self._near(solver.CONFIRM) or settled or overdue else "exact"
-        average = 0.0 if self.open is None else max(0.0, self.open / self.C / self.parts)
-        warm = self.looks + 1 >= solver.warm_passes
-        relaxation = min(solver.relaxation, 1.0) if near else solver.relaxation
-        return Task(
-            n_round=len(self.history) + 1,
-            sigma=float(self.group.size),
-            look=look,
-            passes=solver.cached_passes if warm else 0,
-            average=average,
-            relaxation=relaxation,
-            smooth=near and warm,
-            seconds=left,
-        )
-
-    def _round(self, left: float | None, begin: float) -> RoundRecord:
-        return (self._meet if self.fast else self._add)(left, begin)
-
-    def _add(self, left: float | None, begin: float) -> RoundRecord:
-        """Make a round whose changes are added up."""
-        task = self._task(left)
-        down = self.group.size * self.joint.change.nbytes
-        # Primal and dual of the w at which the round begins, once its slacks are known.
-        penalty = self.joint.penalty if task.look == "collect" else math.nan
-        reports: list[Report] = self.group.call("round", self.joint.change, task)
-        before = self.dual
-        self.joint.add([report.change for report in reports])
-        return self._noted(
-            task,
-            reports,
-            penalty=penalty,
-            before=before,
-            conjugate=self.joint.conjugate,
-            down=down,
-            begin=begin,
-        )
-
-    def _meet(self, left: float | None, begin: float) -> RoundRecord:
-        """Make a round of consensus."""
-        n_round = len(self.history) + 1
-        if self.meeting is None or n_round == self.metric_at + 1:
-            self._open()
-        meeting = self.meeting
-        assert meeting is not None
-        warm = n_round > 1 or self.looks > 0
-        look = "exact" if n_round <= self.metric_at else "collect" if self._due(n_round) else ""
-        task = Task(
-            n_round=n_round,
-            sigma=1.0,
-            look=look,
-            passes=self.CACHED if warm else 0,
-            centre_relaxation=self.OVER,
-            relaxation=1.0,
-            seconds=left,
-        )
-        agreed, penalty = meeting.tell(), meeting.penalty
-        down = sum(one.nbytes for one in agreed)
-        reports: list[Report] = self.group.call("meet", task, each=agreed)
-        self.kept = True
-        meeting.add([report.moved for report in reports], task.centre_relaxation)
-        conjugate = meeting.conjugate
-        # P is that of z, which has no multipliers of its own: any dual is a bound for it.
-        return self._noted(
-            task,
-            reports,
-            penalty=penalty,
-            before=None,
-            conjugate=conjugate,
-            down=down,
-            begin=begin,
-        )
-
-    def _due(self, n_round: int) -> bool:
-        """Whether the oracle is to look at z: every so often, and where the gap may be reached."""
-        if not self.seen or n_round - self.seen[-1][0] >= self.SEE_EVERY:
-            return True
-        if len(self.seen) < 2:
-            return self._near(self.solver.CONFIRM)
-        (before, old), (last, new) = self.seen
-        if not 0 < new < old:
-            return self._near(1.0)
-        # As if it went on to fall as fast as it did between the last two looks.
-        fallen = (new / old) ** ((n_round - last) / (last - before))
-        return float(new * fallen) <= self.aim
-
-    def _open(self) -> None:
-        """Begin rounds of consensus, or begin them anew, with the multipliers that there are."""
-        agreed: list[Any] = [None] * self.group.size
-        if not self.kept and self.placed is None and not self.history:
-            z = self._first_weights()
-        elif not self.kept:
-            z = self.group.call_one(0, "weights")
-        elif self.meeting is not None:
-            agreed = self.meeting.tell()
-            z = self.meeting.give_z()
-            self.bytes_sent += sum(one.nbytes for one in agreed)
-        else:
-            assert self.z is not None
-            z = self.z.copy()
-        openings = self.group.call("open", not self.kept, each=agreed)
-        self.meeting, self.seen = Meeting(z, self.regularizer.link, openings), []
-        self.bytes_sent += sum(opening.nbytes for opening in openings)
-
-    def _first_weights(self) -> NDArray[Any]:
-        """Return link(0), with which all shares begin: nobody has to send it."""
-        size, link = self.joint.exact.size, self.regularizer.link
-        if link.identity:  # zeros that nobody has to write
-            return np.zeros(size, dtype=self.dtype)
-        return link.weights(np.zeros(size)).astype(self.dtype)
-
-    def _noted(
+    def noted(
         self,
         task: Task,
         reports: list[Report],
@@ -406,6 +265,7 @@ class Coordinator:
         conjugate: float,
         down: int,
         begin: float,
+        residual: float = math.nan,
     ) -> RoundRecord:
         """Take what a round tells, and record it.
 
@@ -425,9 +285,10 @@ class Coordinator:
             Bytes that were sent to the shares.
         begin : float
             When the round began.
+        residual : float
+            As in `RoundRecord`.
         """
         up = sum(report.nbytes for report in reports)
-        self.looks += 1
         self.parts = max(1, sum(report.parts for report in reports))
         self.oracle_calls += sum(report.oracle_calls for report in reports)
         primal, gap, estimate = math.nan, math.nan, math.nan
@@ -439,13 +300,11 @@ class Coordinator:
             )
         at = dual if before is None else before
         if task.look == "collect":
-            self.collected = self.looks
             primal = penalty + self.C * sum(report.risk for report in reports)
             if math.isfinite(primal):
                 self.open = primal - at
                 gap = relative_gap(primal, at)
-                self.seen = [*self.seen[-1:], (task.n_round, gap)]
-        elif before is not None:
+        elif task.look == "exact":
             self.open = sum(report.gap for report in reports)
             estimate = relative_gap(at + self.open, at)
         self.dual = dual
@@ -464,7 +323,7 @@ class Coordinator:
             weight_bytes=np.dtype(self.dtype).itemsize,
             passes=max(report.passes for report in reports),
             sigma=task.sigma,
-            residual=self.meeting.residual if self.meeting is not None else math.nan,
+            residual=residual,
             bytes_up=up,
             bytes_down=down,
             shares=self.group.size,
@@ -491,95 +350,17 @@ class Coordinator:
 
     def _certificate(self) -> Certificate:
         begin = time.perf_counter()
-        primal, dual, unsure, missed = self._with_faults(self._certify)
+        primal, dual, unsure, missed = self.with_faults(self.way.certify)
         average = abs(primal) / (self.C * self.n_examples)
         self.seconds += time.perf_counter() - begin
         approximate = unsure > 1e-6 * max(average, 1e-12) or missed is not None
         return Certificate(primal, dual, self.C, self.n_examples, approximate, missed)
 
-    def _certify(self) -> tuple[float, float, float, int | None]:
-        """Certify link(u) or, after rounds of consensus, the better one of it and z.
-
-        z is looked at first, since it is better as a rule and shares have it but for its rounding.
-        """
-        self.weights = None
-        # A z that is still zero is no model, whatever its primal.
-        if self.meeting is None or not self.kept or not self.meeting.held.any():
-            return self._sync()
-        total, worth = self._exact_sums()
-        sums = SparseVector.of(total)
-        dual = self.C * worth - self._conjugate_of(sums)
-        agreed, penalty = self.meeting.tell_exact(), self.meeting.penalty
-        self.z = z = self.meeting.give_z()
-        self.meeting = None
-        self.bytes_sent += sums.nbytes + sum(one.nbytes for one in agreed)
-        placed = self.group.call("place_agreed", each=agreed)
-        found = self._judged([replace(one, penalty=penalty) for one in placed], dual)
-        self.dual, self.open = dual, found[0] - dual
-        if relative_gap(found[0], dual) > self.gap:
-            other = self._sync(total, worth)
-            if not found[0] < other[0]:
-                return other
-        self.weights = z
-        return found
-
-    def _conjugate_of(self, sums: SparseVector) -> float:
-        """Return Ω*(u) of an exact u.
-
-        A link of arrays may have the layout of 4-byte weights, which a share can change.
-        """
-        if self.regularizer.link.identity:
-            return self.regularizer.link.penalty(sums.values)
-        return float(self.group.call_one(0, "conjugate_of", sums))
-
-    def _exact_sums(self) -> tuple[NDArray[np.float64], float]:
-        """Return u of all multipliers, and Σ α l, both from scratch."""
-        exact: list[Exact] = self.group.call("exact")
-        total = np.zeros(self.n_sums)
-        for one in exact:
-            one.sums.add_to(total)
-        self.bytes_sent += sum(one.sums.nbytes for one in exact)
-        return total, math.fsum(one.worth for one in exact)
-
-    def _sync(
-        self, total: NDArray[np.float64] | None = None, worth: float = 0.0
-    ) -> tuple[float, float, float, int | None]:
-        """Rebuild u from all multipliers, give it to all shares, and look at its w.
-
-        Parameters
-        ----------
-        total : array, optional
-            u, if it was rebuilt already.
-        worth : float
-            Σ α l that goes with it.
-
-        Returns
-        -------
-        primal, dual : float
-            From scratch.
-        unsure : float
-            By how much an oracle may have missed its best output.
-        missed : int or None
-            An example whose oracle did.
-        """
-        if total is None:
-            total, worth = self._exact_sums()
-        sums = SparseVector.of(total)
-        self.bytes_sent += self.group.size * sums.nbytes
-        placed: list[Placed] = self.group.call("place", sums)
-        self.joint.place(self.group.call_one(0, "sums"))
-        dual = self.C * worth - placed[0].conjugate
-        found = self._judged(placed, dual)
-        self.dual, self.open = dual, found[0] - dual
-        self.meeting = None
-        return found
-
-    def _judged(
-        self, placed: list[Placed], dual: float
+    def judged(
+        self, placed: list[Placed], penalty: float, dual: float
     ) -> tuple[float, float, float, int | None]:
         """Return primal, dual, and how far the oracle can be trusted, at a w that was placed."""
-        self.placed = placed
-        primal = placed[0].penalty + self.C * math.fsum(one.risk for one in placed)
+        primal = penalty + self.C * math.fsum(one.risk for one in placed)
         self.oracle_calls += self.n_examples
         missed = None
         first = 0
@@ -593,19 +374,18 @@ class Coordinator:
 
     # ---- faults and checkpoints ----
 
-    def _with_faults(self, call: Callable[[], Any]) -> Any:
+    def with_faults(self, call: Callable[[], Any]) -> Any:
         """Call something, and again after lost shares were made anew."""
         lost: set[int] = set()
         while True:
             try:
                 if lost:
                     self.group.recover(sorted(lost))
-                    self.kept = False
                     for k in sorted(lost):
                         state = self.reported[k]
                         if state is not None:
                             self.group.call_one(k, "restore", state)
-                    self._sync()
+                    self.way.sync()
                     lost = set()
                 return call()
             except SharesLostError as error:
@@ -656,7 +436,7 @@ class Coordinator:
         """Return what the run solves; a resumed one must have the same."""
         return {
             "n_examples": self.n_examples,
-            "n_weights": int(self.joint.exact.size),
+            "n_weights": self.n_weights,
             "C": self.C,
             "dtype": self.dtype,
             "solver": f"{self.solver.name}: {self.solver}",
@@ -668,10 +448,8 @@ class Coordinator:
         if saved is None:
             return
         self.reported = list(saved.states)
-        self._with_faults(partial(self.group.call, "restore", each=saved.states))
+        self.with_faults(partial(self.group.call, "restore", each=saved.states))
         self.seconds, self.oracle_calls = saved.seconds, saved.oracle_calls
         self.bytes_sent = saved.bytes_sent
         self.history = [RoundRecord(**record) for record in saved.history]
-        self.looks = len(self.history)
-        self.metric_at = self.looks  # the planes are there
-        self._with_faults(self._sync)
+        self.with_faults(self.way.sync)

@@ -19,7 +19,7 @@ from maxmargin.distributed.cluster import (
     check_workers,
     require_client,
 )
-from maxmargin.distributed.coordinator import Coordinator
+from maxmargin.distributed.coordinator import Coordinator, agrees
 from maxmargin.distributed.data import Cut, cut_data
 from maxmargin.distributed.features import finish
 from maxmargin.distributed.held import HeldExamples, HeldSequences, prepare_structure
@@ -170,7 +170,7 @@ class _DaskEstimator(BaseEstimator):  # type: ignore[misc]
     def _train(self, shares: DaskShares, solver: Any, cuts: list[Cut]) -> None:
         local = self._local
         known, n_examples = self._known(shares, cuts)
-        shares.adopt(known, n_examples)
+        shares.adopt(known, n_examples, agrees(self.aggregation, shares.size))
         structure, regularizer = shares.model()
         coordinator = Coordinator(
             shares,

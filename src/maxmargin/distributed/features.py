@@ -4,6 +4,9 @@ A share encodes its sequences with the features that it finds. What it tells of 
 is merged with that of another share, and so on in a tree; then it renumbers what it encoded. So
 every share reads its data once, and a feature or label that only one of them has seen is known to
 all. With hashing there is nothing to merge but the labels.
+
+Shares that agree on weights need those rows only that their examples read, and number these for
+themselves (`OwnSequences`): their arrays are as long as that.
 """
 
 from __future__ import annotations
@@ -22,10 +25,18 @@ from maxmargin.features.encoded import EncodedSequences
 from maxmargin.features.joining import join_features, matched_features
 from maxmargin.features.labels import encode_labels
 from maxmargin.features.template_encoder import TemplateEncoder
+from maxmargin.structures.chain_layout import ChainLayout
 from maxmargin.structures.chain_learning import order_labels
 from maxmargin.structures.chain_options import explicit_labels
 
-__all__ = ["RenumberedSequences", "Summary", "finish", "merge", "summary_of"]
+__all__ = [
+    "OwnSequences",
+    "RenumberedSequences",
+    "Summary",
+    "finish",
+    "merge",
+    "summary_of",
+]
 
 DROPPED = np.uint32(2**32 - 1)
 
@@ -205,6 +216,55 @@ class RenumberedSequences(EncodedSequences):
     def encoder_for(self, asked: Any, dtype: Any) -> Any:
         """Return the encoder of all shares."""
         return self._encoder
+
+
+class OwnSequences(RenumberedSequences):
+    """The sequences of a share, with features that occur in them only, in the order of all shares.
+
+    Attributes
+    ----------
+    rows : uint32 array
+        Which of the rows of all shares' weights each of its own is, ascending.
+    """
+
+    rows: NDArray[np.uint32]
+
+    def _renumbered(self, batch: Any, own: Any) -> Any:
+        encoder = self._encoder
+        if _listed(encoder):
+            matched = matched_features(encoder, own, "another part of the data")
+            sparse, pair = (np.stack(pairs) for pairs in (matched.sparse, matched.pair))
+        else:
+            sparse, pair = (
+                np.tile(_occurring(indices, n), (2, 1))
+                for indices, n in (
+                    (batch.indices, encoder.n_sparse), (batch.pair_indices, encoder.n_pair)
+                )
+            )
+        # Their numbers among those of all shares ascend.
+        sparse, pair = (both[:, np.argsort(both[1])] for both in (sparse, pair))
+        changes: dict[str, Any] = {"n_sparse": sparse.shape[1], "n_pair": pair.shape[1]}
+        if batch.indices is not None:
+            table = _table((sparse[0], np.arange(sparse.shape[1])), own.n_sparse)
+            rows = _native.renumber(batch.indptr, batch.indices, batch.values, table)
+            changes |= dict(zip(("indptr", "indices", "values"), rows, strict=True))
+        if batch.pair_indices is not None:
+            table = _table((pair[0], np.arange(pair.shape[1])), own.n_pair)
+            pairs = _native.renumber(batch.pair_indptr, batch.pair_indices, None, table)
+            changes |= dict(zip(("pair_indptr", "pair_indices"), pairs, strict=False))
+        layout = ChainLayout.of(encoder, len(self.classes))
+        others = np.arange(layout.n_sparse, layout.end + 1)
+        pair_rows = np.asarray(layout.pair_rows(pair[1])).ravel()
+        self.rows = np.concatenate([sparse[1], others, pair_rows]).astype(np.uint32)
+        self.n_rows = layout.n_rows
+        return dataclasses.replace(batch, mapped=None, **changes)
+
+
+def _occurring(indices: NDArray[np.uint32] | None, n: int) -> NDArray[np.int64]:
+    """Return which of n numbers occur; all of them if nobody knows."""
+    if indices is None:
+        return np.arange(n, dtype=np.int64)
+    return np.flatnonzero(np.bincount(indices, minlength=n)).astype(np.int64)
 
 
 def _table(

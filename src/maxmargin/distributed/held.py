@@ -12,16 +12,25 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from maxmargin._native import PythonProblem as NativePythonProblem
-from maxmargin.distributed.features import RenumberedSequences, Summary, summary_of
+from maxmargin.distributed.features import (
+    OwnSequences,
+    RenumberedSequences,
+    Summary,
+    summary_of,
+)
 from maxmargin.distributed.share import Share
 from maxmargin.errors import NotCompatibleError
 from maxmargin.estimators.binding import bind
 from maxmargin.estimators.structural import sum_weight
 from maxmargin.regularizers import make_regularizer
+from maxmargin.regularizers.base import BoundRegularizer
 from maxmargin.solvers import make_solver
 from maxmargin.streams import open_source, temporary_corpus
 from maxmargin.structures.adapter import PythonProblem
+from maxmargin.structures.chain_layout import ChainLayout
 from maxmargin.structures.native import NativeStructure, PreparedProblem
 
 __all__ = [
@@ -153,7 +162,7 @@ class HeldSequences:
         """Return what it tells of its features and labels."""
         return summary_of(self.corpus, self.tagger.dtype)
 
-    def adopt(self, summary: Summary, n_examples: int) -> None:
+    def adopt(self, summary: Summary, n_examples: int, agrees: bool = False) -> None:
         """Make the share, with the features and labels of all.
 
         Parameters
@@ -162,20 +171,31 @@ class HeldSequences:
             Of all shares, finished.
         n_examples : int
             Of all shares.
+        agrees : bool
+            Whether shares agree on weights: each then has those only that its examples read.
         """
-        data = RenumberedSequences(self.corpus, summary, self.tagger.dtype)
+        kind = OwnSequences if agrees else RenumberedSequences
+        data = kind(self.corpus, summary, self.tagger.dtype)
         training = self.tagger._training(data, None, {})
         self.structure, bound = training.structure, training.bound
         C = sum_weight(self.tagger.C, self.tagger.C_scale, n_examples)
-        self.regularizer = bound.regularizer
+        self.regularizer = own = bound.regularizer
+        rows: dict[str, Any] = {}
+        if isinstance(data, OwnSequences):
+            width = ChainLayout.of(data.batch, len(data.classes)).width(bound.dtype)
+            rows = {"rows": data.rows, "n_weights": data.n_rows * width}
+            if not own.link.uniform:
+                places = data.rows[:, None].astype(np.intp) * width + np.arange(width)
+                own = BoundRegularizer(own, own.link.at(places.ravel()))
         self.share = Share(
             bound.prepared.problem,
             training.solver,
             C,
-            bound.regularizer,
+            own,
             single=bound.dtype == "float32",
             seed=self.seed,
             threads=training.threads,
+            **rows,
         )
 
     def model(self) -> tuple[Any, Any]:
@@ -204,8 +224,8 @@ class HeldExamples:
         """Return its number of examples."""
         return len(self.pairs)
 
-    def adopt(self, structure: Any, n_examples: int) -> None:
-        """Make the share.
+    def adopt(self, structure: Any, n_examples: int, agrees: bool = False) -> None:
+        """Make the share, with all weights.
 
         Parameters
         ----------
@@ -213,6 +233,8 @@ class HeldExamples:
             Prepared.
         n_examples : int
             Of all shares.
+        agrees : bool
+            As in `HeldSequences.adopt`.
         """
         X, Y = [x for x, _ in self.pairs], [y for _, y in self.pairs]
         model, dtype = self.model_, self.model_.dtype

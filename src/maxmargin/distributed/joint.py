@@ -39,7 +39,7 @@ class JointSums:
         self.theirs: NDArray[Any] = np.zeros(size, dtype=dtype)
         self.link = link
         # A link with one number in each field: Ω* of some entries does not depend on the others.
-        self._uniform = all(np.ndim(value) == 0 for value in vars(link).values())
+        self._uniform = link.uniform
         self._count()
         self.change = EMPTY
         self._sum = np.zeros(size)

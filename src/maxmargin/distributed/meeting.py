@@ -8,9 +8,11 @@ weight by weight. For a link with scale s, offset m, thresholds t and bounds tha
 
     z = clip(m + s / (1 + s R) soft(Y - R m)),
 
-which has a closed form for every link (`maxmargin.links`). The state v_k is taken to be what was
-sent of it, and the z of the shares what was sent of z. Σ u_k need not be sent as well:
-ρ_k v'_k = (1 - λ) ρ_k v_k + λ (ρ_k z + u_k), and what the coordinator adds up tells the sum of the
+which has a closed form for every link (`maxmargin.links`). The coordinator has arrays of those
+chunks of shared rows only in which some share takes part; own rows of shares (`consensus`) are none
+of its business before the model is put together. The state v_k is taken to be what was sent of it,
+and the z of the shares what was sent of z. Σ u_k need not be sent as well: shares tell
+λ ρ_k (w_k - z) = λ (u_k + ρ_k z - ρ_k v_k), and what the coordinator adds up tells the sum of the
 u_k. The sweeps are native (``native/meeting.hpp``).
 """
 
@@ -24,50 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _native
-from maxmargin.distributed.consensus import Agreed, Moved, Opening
+from maxmargin.distributed.consensus import Agreed, ExactSums, Moved, Places, Reads, Shown
 from maxmargin.distributed.messages import Codes
+from maxmargin.errors import NotCompatibleError
 from maxmargin.links import Link
 
 __all__ = ["Meeting"]
-
-Places = NDArray[np.uint32]
-Floats = NDArray[np.float64]
-
-
-def _widened(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return an array with room for more than so many entries; the new ones are zero."""
-    room = np.zeros(size + size // 4, array.dtype)
-    room[: len(array)] = array
-    return room
-
-
-class _Seat:
-    """What the coordinator knows of one share.
-
-    Attributes
-    ----------
-    members : uint32 array
-        Places among the active weights where it takes part, in the share's order.
-    near : int64 array
-        Places of those that its examples read.
-    told : int
-        Active weights that it was told of, whether it reads them or not.
-    """
-
-    def __init__(self, opening: Opening) -> None:
-        self._reads = np.unpackbits(opening.rows).astype(bool)
-        self._row_size = opening.row_size
-        self.members: Places = np.empty(0, np.uint32)
-        self.near = np.empty(0, np.int64)
-        self.told = 0
-
-    def tell(self, active: Places, change: Codes) -> Agreed:
-        """Return what the share has to know of a change of z."""
-        new = active[self.told :]
-        read = np.flatnonzero(self._reads[new // self._row_size])
-        self.near = np.concatenate([self.near, read + self.told])
-        self.told = len(active)
-        return Agreed(new[read], Codes(change.values[self.near], change.base))
 
 
 class Meeting:
@@ -75,107 +39,42 @@ class Meeting:
 
     Parameters
     ----------
-    z : array
-        That all shares have; it belongs to the meeting from now on.
     link : Link
-        Of the regulariser, in the same layout.
-    openings : sequence of Opening
-        Of each share.
+        Of the regulariser, in the layout of all weights.
+    n_weights : int
+        How many there are.
+    reads : sequence of Reads
+        Which rows each share needs.
+    dtype : str
+        Of the weights.
     """
 
-    def __init__(self, z: NDArray[Any], link: Link, openings: Sequence[Opening]) -> None:
-        self._whole, self._link = z, link
-        self.seats = [_Seat(opening) for opening in openings]
-        # Where no share takes part, z is link(0), which some shares may still have to be told.
-        rest = link.weights(np.zeros(len(z))).astype(z.dtype) if self._has_arrays else 0
-        taken = z != rest
-        for opening in openings:
-            taken[opening.members] = True
-        # One more than the place among the active weights. Most weights have none, and memory of
-        # zeros that nobody touches need not be cleared.
-        self._place = np.zeros(len(z), dtype=np.int32)
-        self._n = 0
-        self._active: Places = np.empty(0, np.uint32)
-        self._pull, self._stiffness, self._total = np.empty(0), np.empty(0), np.empty(0)
-        self._held = np.empty(0, z.dtype)
-        self._rest = self._least_penalty(np.flatnonzero(~taken)) if self._has_arrays else 0.0
-        self._add_active([np.flatnonzero(taken).astype(np.uint32)])
-        for seat, opening in zip(self.seats, openings, strict=True):
-            seat.members = (self._place[opening.members] - 1).astype(np.uint32)
-            self.pull[seat.members] += opening.pull
-            self.stiffness[seat.members] += opening.rho
-        self.residual = self.conjugate = math.nan
-        self._move(1.0)
+    def __init__(self, link: Link, n_weights: int, reads: Sequence[Reads], dtype: str) -> None:
+        sizes = {one.row_size for one in reads}
+        if len(sizes) > 1:
+            raise NotCompatibleError(f"shares of the data have rows of different sizes ({sizes})")
+        rows = [one.rows for one in reads]
+        (row_size,) = sizes
+        self._link, self.dtype, self.n_weights = link, dtype, n_weights
+        self.native = _native.Meeting(link.native(), n_weights, row_size, rows, dtype == "float32")
+        self.n_shares = len(reads)
+        self.residual = math.nan
 
-    @property
-    def _has_arrays(self) -> bool:
-        """Whether weights differ in their link; else link(0) is 0 and costs nothing."""
-        return any(np.ndim(value) > 0 for value in vars(self._link).values())
+    def common(self) -> list[NDArray[np.uint8]]:
+        """Return for each share which of the rows that it reads others read, too."""
+        return [self.native.common(k) for k in range(self.n_shares)]
 
-    def _least_penalty(self, places: NDArray[Any]) -> float:
-        """Ω of link(0) at some weights, which is the least that they can have."""
-        link = self._link.at(places.astype(np.intp))
-        return link.penalty(link.weights(np.zeros(len(places))))
-
-    def _add_active(self, pieces: Sequence[Places]) -> None:
-        """Make room for weights that a share takes part in for the first time."""
-        first = self._n
-        for piece in pieces:
-            self._place[piece] = np.arange(self._n + 1, self._n + len(piece) + 1)
-            self._n += len(piece)
-        if self._n > len(self._active):
-            # More than is needed now: some weights join in nearly every round.
-            self._active = _widened(self._active, self._n)
-            self._pull, self._total = _widened(self._pull, self._n), _widened(self._total, self._n)
-            self._stiffness = _widened(self._stiffness, self._n)
-            self._held = _widened(self._held, self._n)
-        new = np.concatenate(pieces)
-        self._active[first : self._n] = new
-        self._held[first : self._n] = self._whole[new]
-        places = self.active.astype(np.intp)
-        self._active_link = self._link.at(places) if self._has_arrays else self._link
-        self._native_link = self._active_link.native()
-
-    def _join(self, moves: Sequence[Moved]) -> None:
-        """Let shares take part in weights that they touched for the first time."""
-        pieces = []
-        for move in moves:
-            new = move.joined[self._place[move.joined] == 0]
-            self._place[new] = 1  # so that it is new for one share only
-            pieces.append(new)
-        if any(len(new) > 0 for new in pieces):
-            if self._has_arrays:
-                self._rest -= sum(self._least_penalty(new) for new in pieces)
-            self._add_active(pieces)
-        for seat, move in zip(self.seats, moves, strict=True):
-            if len(move.joined) == 0:
-                continue
-            at = (self._place[move.joined] - 1).astype(np.uint32)
-            seat.members = np.concatenate([seat.members, at])
-            self.pull[at] += self._held[at]
-            self.stiffness[at] += 1.0  # the ρ of who joins
-
-    def _move(self, relaxation: float) -> None:
-        """Find the next z, and what shares have to be told of it."""
-        codes, base, penalty, conjugate = _native.hold(
-            self._native_link,
-            self.pull,
-            self._total[: self._n],
-            self.stiffness,
-            relaxation,
-            self.held,
-        )
-        self.change = Codes(codes, base)
-        #: Ω(z) of the z that is told.
-        self.penalty = penalty + self._rest
-        #: Ω*(Σ u_k) after the last round; where no share takes part, u is 0.
-        self.conjugate = conjugate - self._rest
+    def forget(self) -> None:
+        """Begin with shares that know of nothing."""
+        for k in range(self.n_shares):
+            self.native.forget(k)
 
     def tell(self) -> list[Agreed]:
         """Return what each share has to know of the last change of z; once for each change."""
-        return [seat.tell(self.active, self.change) for seat in self.seats]
+        told = [self.native.tell(k) for k in range(self.n_shares)]
+        return [Agreed(Places(*one[:2]), Codes(*one[2:])) for one in told]
 
-    def add(self, moves: Sequence[Moved], relaxation: float) -> None:
+    def add(self, moves: Sequence[Moved], relaxation: float, anew: bool) -> None:
         """Take what the shares did at the present z, and choose the next one.
 
         Parameters
@@ -184,61 +83,74 @@ class Meeting:
             Of all shares.
         relaxation : float
             λ of the round.
+        anew : bool
+            Whether they began anew; else some may have another metric.
         """
-        self._join(moves)
-        for seat, move in zip(self.seats, moves, strict=True):
-            total, change = self._total[: self._n], move.change
-            _native.add_told(total, seat.members, change.values, change.base)
+        native = self.native
+        if anew:
+            native.begin()
+        elif moves[0].opening is not None:
+            native.measure()
+        for k, move in enumerate(moves):
+            if move.opening is not None:
+                metric, joined, sums = move.opening
+                native.open(k, metric, *joined, sums)
+        for k, move in enumerate(moves):
+            native.add(k, *move.joined, move.change.values, move.change.base)
+        native.meet(relaxation)
         self.residual = math.sqrt(math.fsum(move.residual for move in moves))
-        self._move(relaxation)
 
-    def tell_exact(self) -> list[Agreed]:
-        """Give z without the rounding of messages, and return what each share has to know of it.
+    @property
+    def penalty(self) -> float:
+        """Ω(z) of the z that is told, but for own rows of shares."""
+        return float(self.native.penalty)
+
+    @property
+    def conjugate(self) -> float:
+        """Ω*(Σ u_k) after the last round, but for own rows of shares."""
+        return float(self.native.conjugate)
+
+    # ---- certificates ----
+
+    def add_exact(self, exact: Sequence[ExactSums]) -> float:
+        """Take u_k of all shares; return Ω*(Σ u_k), with own rows of shares."""
+        self.native.begin_exact()
+        for k, one in enumerate(exact):
+            self.native.add_exact(k, *one.places, one.sums)
+        own = math.fsum(one.conjugate for one in exact)
+        return float(self.native.exact_conjugate()) + own
+
+    def place_held(self) -> None:
+        """Let z be what it is without the rounding of messages.
 
         What a link holds at a bound or at zero is there then.
         """
-        link, R = self._active_link, self.stiffness
-        soft = self.pull - R * link.offset
-        soft = np.maximum(soft - link.upper, 0) + np.minimum(soft - link.lower, 0)
-        z = link.offset + link.scale / (1 + link.scale * R) * soft
-        told = self.tell()
-        self.held[:] = np.clip(z, link.least, link.most)
-        # In 4 bytes the weight that is nearest to a bound may lie beyond it.
-        held = np.clip(self.held.astype(np.float64), link.least, link.most)
-        self.penalty = link.penalty(held) + self._rest
-        return [
-            one._replace(exact=self.held[seat.near])
-            for one, seat in zip(told, self.seats, strict=True)
-        ]
+        self.native.place_held()
 
-    @property
-    def active(self) -> Places:
-        """Weights that some share takes part in, or that some still have to be told of."""
-        return self._active[: self._n]
+    def place_sums(self) -> None:
+        """Let z be link(Σ u_k)."""
+        self.native.place_sums()
 
-    @property
-    def pull(self) -> Floats:
-        """Y at the active weights."""
-        return self._pull[: self._n]
+    def shown(self) -> list[Shown]:
+        """Return what each share has to know of such a z."""
+        placed = [self.native.placed(k) for k in range(self.n_shares)]
+        return [Shown(Places(*one[:2]), one[2]) for one in placed]
 
-    @property
-    def stiffness(self) -> Floats:
-        """R at the active weights."""
-        return self._stiffness[: self._n]
+    # ---- the model ----
 
-    @property
-    def held(self) -> NDArray[Any]:
-        """The z that shares have once they were told, at the active weights."""
-        return self._held[: self._n]
+    def model(self, own: Sequence[tuple[NDArray[np.uint32], NDArray[Any]]]) -> NDArray[Any]:
+        """Return all weights.
 
-    @property
-    def z(self) -> NDArray[Any]:
-        """The same at all weights."""
-        z = self._whole.copy()
-        z[self.active] = self.held
-        return z
-
-    def give_z(self) -> NDArray[Any]:
-        """Return the same without a copy; the meeting is over then."""
-        self._whole[self.active] = self.held
-        return self._whole
+        Parameters
+        ----------
+        own : sequence of pairs
+            Chunks of each share's own rows and what is in them, where that is not zero.
+        """
+        size, link = self.n_weights, self._link
+        weights: NDArray[Any] = np.zeros(size, dtype=self.dtype)
+        if not link.uniform:
+            weights[:] = link.weights(np.zeros(size))
+        for k, (chunks, values) in enumerate(own):
+            self.native.write_own(k, chunks, values, weights)
+        self.native.write(weights)
+        return weights

@@ -93,6 +93,11 @@ class Task:
         all shares have.
     passes : int
         Cached passes, at most.
+    begins : {"", "anew", "measure"}
+        Of a round of consensus: whether it goes on where the last one ended, begins with the
+        multipliers that there are, or goes on under another metric.
+    steepness : float
+        Of the metric where it begins anew or is another one; 0: ρ = 1.
     average : float
         v̄, the mean violation of a part (`maxmargin.solvers.auto`); 0 if it is not known.
     relaxation : float
@@ -107,6 +112,8 @@ class Task:
     sigma: float
     look: str
     passes: int
+    begins: str = ""
+    steepness: float = 0.0
     centre_relaxation: float = 1.0
     average: float = 0.0
     relaxation: float = 1.3
@@ -188,7 +195,8 @@ class Placed:
     Attributes
     ----------
     penalty, conjugate : float
-        Ω(w) and Ω*(u), the same for all shares.
+        Ω(w) and Ω*(u), the same for all shares; Ω(w) in rows of this share alone, and NaN, where
+        shares agree on w.
     risk : float
         Σ of what the slacks of its examples cost, in 8-byte arithmetic.
     unsure : float
@@ -212,8 +220,8 @@ class Found:
     ----------
     n_examples : int
         Its examples.
-    n_weights, n_sums : int
-        Weights in the engine's layout, and in that of 8-byte weights.
+    n_weights : int
+        Weights of all shares, in the engine's layout.
     dtype : str
         Of the engine's weights.
     about : dict
@@ -222,6 +230,5 @@ class Found:
 
     n_examples: int
     n_weights: int
-    n_sums: int
     dtype: str
     about: dict[str, Any] = field(default_factory=dict)

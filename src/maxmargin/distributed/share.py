@@ -12,9 +12,9 @@ regulariser. σ times this problem is the dual of an engine whose C is σC and w
 joint u when the round begins; so the passes of the engine are the local solver as they are.
 
 *Consensus.* `meet` makes the rounds of the other aggregation, in which shares do not add to one u
-but agree on one w (`maxmargin.distributed.consensus`). The engine is the same; only its link is
-that of the share's centre instead of the regulariser's, and it is changed where a certificate
-needs the other one.
+but agree on one w (`maxmargin.distributed.consensus`). The engine is the same; in rows that others
+read, too, its weights follow u by the slopes of the metric. A share of such a training may have
+only the rows that its examples read (``rows``); one that adds to u has all of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._native import Engine, PassOptions, PassResult, Problem
-from maxmargin.distributed.consensus import Agreed, Centre, Opening
+from maxmargin.distributed.consensus import Agreed, ExactSums, Member, Places, Reads, Shown
 from maxmargin.distributed.messages import (
     EMPTY,
     Exact,
@@ -123,12 +123,12 @@ class Share:
         For passes at one w.
     about : mapping
         More that the coordinator wants to know of the data.
+    rows : uint32 array or None
+        The number that each row of the problem's weights has in those of all shares, ascending;
+        None: the same. Such a share makes rounds of consensus only.
+    n_weights : int or None
+        Weights of all shares; None: as many as the problem has.
     """
-
-    #: A round of consensus has solved its problem when a pass gains this share of all its passes.
-    SOLVED = 0.1
-    #: Its passes but the first visit parts whose violation is at least this share of the mean one.
-    BUSY = 0.3
 
     def __init__(
         self,
@@ -141,27 +141,43 @@ class Share:
         seed: Any = 0,
         threads: int = 1,
         about: Mapping[str, Any] | None = None,
+        rows: NDArray[np.uint32] | None = None,
+        n_weights: int | None = None,
     ) -> None:
         self.problem, self.C = problem, C
         self.solver = check_sharable(problem, solver, regularizer)
         single = single and problem.offers_single
         self.engine = cast("Engine", self.solver.start(problem, C, regularizer, single))
-        self.joint: NDArray[Any] = self.engine.sums()
         self.context = Context(
             n_examples=problem.n_examples, rng=np.random.default_rng(seed), threads=threads
         )
         self.threads = threads
         self.sigma = 1.0
-        self.n_sums = int(self.engine.own_sums().size)
         self.about = dict(about or {})
-        self.link = regularizer.link
-        self.centre: Centre | None = None
-        self._metric = False  # whether the engine's link is the metric of the centre
+        self.rows, self.n_weights = rows, n_weights
+        self._joint: NDArray[Any] | None = None
+        self._n_wide: int | None = None
+        self._member: Member | None = None
 
     def found(self) -> Found:
         """Return what the coordinator has to know of it."""
-        size, dtype = int(self.joint.size), str(self.joint.dtype)
-        return Found(self.problem.n_examples, size, self.n_sums, dtype, self.about)
+        engine = self.engine
+        size = int(engine.n_weights) if self.n_weights is None else self.n_weights
+        dtype = "float32" if engine.weight_bytes == 4 else "float64"
+        return Found(self.problem.n_examples, size, dtype, self.about)
+
+    @property
+    def joint(self) -> NDArray[Any]:
+        """The u of all shares, where these add to it."""
+        if self._joint is None:
+            self._joint = self.engine.sums()
+        return self._joint
+
+    def n_wide(self) -> int:
+        """Return the number of weights in the layout of 8-byte weights."""
+        if self._n_wide is None:
+            self._n_wide = int(self.engine.own_sums().size)
+        return self._n_wide
 
     # ---- rounds ----
 
@@ -230,88 +246,81 @@ class Share:
 
     # ---- rounds of consensus ----
 
-    def open(self, placed: bool, agreed: Agreed | None) -> Opening:
-        """Begin rounds of consensus with the multipliers that there are.
+    @property
+    def member(self) -> Member:
+        """Its part in rounds of consensus."""
+        if self._member is None:
+            self._member = Member(self.engine, self.rows)
+        return self._member
 
-        Parameters
-        ----------
-        placed : bool
-            Whether z is the w that was placed last; else it stays where it is.
-        agreed : Agreed or None
-            By how much z has moved since the last round, if there was one.
-        """
-        self.sigma = 1.0
-        if self.centre is None:
-            self.centre = Centre(self.engine)
-        if agreed is not None:
-            self.centre.follow(agreed)
-        self._metric = True
-        return self.centre.open(placed, self.C)
+    def reads(self) -> Reads:
+        """Return which rows of weights its examples read."""
+        return self.member.reads()
 
-    def meet(self, task: Task, agreed: Agreed) -> Report:
+    def know(self, common: NDArray[np.uint8]) -> None:
+        """Take which of these rows others read, too; nothing is known of them then."""
+        self.member.native.share(common)
+
+    def meet(self, task: Task, agreed: Agreed | None) -> Report:
         """Make a round of consensus.
 
         Parameters
         ----------
         task : Task
             What to do.
-        agreed : Agreed
-            By how much z has moved since the last round.
+        agreed : Agreed or None
+            By how much z has moved since the last round; None where shares begin anew.
         """
-        begin, centre = time.perf_counter(), self.centre
-        assert centre is not None
-        centre.follow(agreed)
-        tally = _Tally()
-        if task.look == "collect":
+        begin, member = time.perf_counter(), self.member
+        self.sigma = 1.0
+        looks, opening, penalty = task.look == "collect", None, math.nan
+        anew, tally = agreed is None, _Tally()
+        if agreed is None:
+            opening = member.open(self.C, task.steepness)
+        else:
+            member.follow(agreed, looks)
+        if looks:
+            penalty = member.native.own()[0]
             self._first(task, begin, tally)
-        centre.aim()
-        if task.look == "exact":
-            self._first(task, begin, tally)
-        self._solve(task, begin, tally)
-        moved = centre.take(task.centre_relaxation)
+            if not anew:
+                member.native.aim()
+        if task.begins == "measure":
+            opening = member.measure(task.steepness)
+        member.native.begin_steps()
+        try:
+            if task.look == "exact":
+                self._first(task, begin, tally)
+            for _ in range(task.passes):
+                if not tally.interrupted:
+                    tally.count(self._improve(task, begin, 0, smooth=False))
+        finally:
+            member.native.end_steps()
+        moved = member.take(task.centre_relaxation, opening, penalty)
         return self._report(tally, task, begin, EMPTY, moved)
 
-    def _solve(self, task: Task, begin: float, tally: _Tally) -> None:
-        """Make cached passes until one gains little of what they did.
+    def exact_sums(self) -> ExactSums:
+        """Return u_k in shared rows, rebuilt from the multipliers; own rows get their w."""
+        chunks, lanes, sums, conjugate = self.member.native.exact(self.threads)
+        worth = self.engine.risk_and_worth()[1]
+        return ExactSums(Places(chunks, lanes), sums, conjugate, worth)
 
-        The first visits all parts; each of the others those whose violation is not far below the
-        mean that the pass before met, as in `maxmargin.solvers.auto`.
-        """
-        gained, least = 0.0, 0.0
-        for _ in range(task.passes):
-            if tally.interrupted:
-                break
-            result = self._improve(task, begin, 0, smooth=False, least=least)
-            tally.count(result)
-            gained += result.gain
-            if result.gain <= self.SOLVED * gained:
-                break
-            least = self.BUSY * result.cached_gap / self.C / max(result.visits, 1)
+    def put(self, shown: Shown) -> None:
+        """Take the w of shared rows at which rounds begin anew."""
+        self.member.native.place(*shown.joined, shown.values)
 
-    def place_agreed(self, agreed: Agreed) -> Placed:
-        """Take z as the w that is certified, and look at it with the oracle.
+    def show(self, shown: Shown) -> Placed:
+        """Take the w of shared rows that is certified, and look at it with the oracle."""
+        self.put(shown)
+        penalty, risk = self.member.native.look(self.threads)
+        unsure, missed = self.engine.oracle_error_bound, self.engine.missed
+        return Placed(penalty, math.nan, risk, unsure, missed)
 
-        Parameters
-        ----------
-        agreed : Agreed
-            With z itself. (Ω(z) is not that of the answer: the share knows z where its examples
-            read it, and the coordinator everywhere.)
-        """
-        assert self.centre is not None
-        self.centre.follow(agreed)
-        z = self.centre.z
-        self._relink()  # which gives back the memory of the lines, before there are wide arrays
-        sums = self.link.sums(z)
-        del z
-        if self.joint.dtype == np.float32:
-            sums = self.engine.widened_array(np.ascontiguousarray(sums, dtype=np.float64))
-        return self._place(np.ascontiguousarray(sums, dtype=np.float64))
+    def own_weights(self) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+        """Return the weights of rows that no other share reads, where they are not link(0)."""
+        chunks, values = self.member.native.weights()
+        return chunks, values
 
-    def _relink(self) -> None:
-        """Give the engine the link of the regulariser."""
-        if self._metric:
-            self.engine.relink(self.link.native())
-        self._metric = False
+    # ---- passes ----
 
     @staticmethod
     def _left(task: Task, begin: float) -> float | None:
@@ -323,7 +332,8 @@ class Share:
         left, solver = self._left(task, begin), self.solver
         if task.look == "collect":
             # In rounds of consensus the coordinator has what the gap needs besides the slacks.
-            return self.engine.collect_pass(self.threads, left, measured=not self._metric)
+            measured = self._member is None
+            return self.engine.collect_pass(self.threads, left, measured=measured)
         idle = solver.IDLE * task.average if solver.slack == "linear" else 0.0
         options = PassOptions(tau=idle, tau_relative=solver.SMO_DEPTH, prune=solver.prune)
         parts, n = self.engine.size()["parts"], self.context.n_examples
@@ -332,7 +342,7 @@ class Share:
         return self.engine.exact_pass(order, options, left)
 
     def _improve(
-        self, task: Task, begin: float, made: int, *, smooth: bool, least: float = 0.0
+        self, task: Task, begin: float, made: int, *, smooth: bool
     ) -> PassResult:
         solver = self.solver
         full = made % solver.full_every == 0 or self.problem.slow_oracle or smooth
@@ -340,7 +350,7 @@ class Share:
             tau_relative=solver.SMO_DEPTH,
             relaxation=min(solver.relaxation, solver.SMOOTH) if smooth else task.relaxation,
             recombine=True,
-            min_violation=least if full else solver.BUSY * task.average,
+            min_violation=0.0 if full else solver.BUSY * task.average,
             prune=solver.prune,
         )
         order = self.context.order(solver.permute)
@@ -354,16 +364,6 @@ class Share:
         sums /= self.sigma
         return Exact(SparseVector.of(sums), self.engine.risk_and_worth()[1])
 
-    def conjugate_of(self, sums: SparseVector) -> float:
-        """Return Ω*(u) of an exact joint u.
-
-        Parameters
-        ----------
-        sums : SparseVector
-            As in `place`.
-        """
-        return self.engine.conjugate_of(sums.dense(self.n_sums, np.float64))
-
     def place(self, sums: SparseVector) -> Placed:
         """Take an exact joint u, and look at its w with the oracle.
 
@@ -372,12 +372,9 @@ class Share:
         sums : SparseVector
             u, in 8 bytes and the layout of 8-byte weights.
         """
-        return self._place(sums.dense(self.n_sums, np.float64))
-
-    def _place(self, total: NDArray[np.float64]) -> Placed:
-        self._relink()
+        total = sums.dense(self.n_wide(), np.float64)
         penalty, conjugate, risk = self.engine.place(total, self.threads)
-        self.joint = self.engine.sums()
+        self._joint = self.engine.sums()
         unsure, missed = self.engine.oracle_error_bound, self.engine.missed
         return Placed(penalty, conjugate, risk, unsure, missed)
 
@@ -405,5 +402,8 @@ class Share:
             Of a share with the same examples.
         """
         sums = self.engine.sums()
+        # What parts learned of the curvature may be that of a metric.
+        state = {**state, "stiffness": np.ones_like(state["stiffness"])}
         self.engine.restore({**state, "weights": sums, "running": None})
-        self.engine.settle(sums, self.sigma * self.C)
+        if self.rows is None:
+            self.engine.settle(sums, self.sigma * self.C)
