@@ -335,6 +335,27 @@ def test_a_lost_share_comes_back(at, reported):
     assert engine.primal_of(found.weights) == pytest.approx(found.certificate.primal, rel=1e-9)
 
 
+@pytest.mark.parametrize("at", [1, 2, 6])
+def test_an_interrupted_round_leaves_a_model(at):
+    """Also where some shares have made the round and others have not."""
+    group, structure, regularizer = group_of(3)
+    run = coordinator_of(group, regularizer, gap=1e-6, max_rounds=50)
+    meet, calls = group.shares[1].meet, []
+
+    def interrupted(*args):
+        calls.append(1)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return meet(*args)
+
+    group.shares[1].meet = interrupted
+    found = run.run()
+    assert found.stop_reason.startswith("interrupted")
+    engine = _native.Engine(structure.make_problem(*sentences()), 0.5, True, True)
+    assert engine.primal_of(found.weights) == pytest.approx(found.certificate.primal, rel=1e-9)
+    assert found.certificate.dual <= found.certificate.primal
+
+
 @pytest.mark.parametrize("K", [1, 2, 5])
 def test_a_run_goes_on_with_another_number_of_shares(tmp_path, K):
     file = tmp_path / "run.npz"

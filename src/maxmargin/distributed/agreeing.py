@@ -94,6 +94,13 @@ class Agreeing:
             self.known = True
         return self.meeting
 
+    def _call(self, method: str, *common: Any, each: list[Any]) -> list[Any]:
+        """Tell all shares something; who knows what is not known if that is cut short."""
+        self.known = False
+        answers = self.group.call(method, *common, each=each)
+        self.known = True
+        return answers
+
     def round(self, left: float | None, begin: float) -> RoundRecord:
         """Make a round.
 
@@ -128,7 +135,7 @@ class Agreeing:
             agreed = list(meeting.tell())
         penalty = meeting.penalty
         down = sum(one.nbytes for one in agreed if one is not None)
-        reports: list[Report] = self.group.call("meet", task, each=agreed)
+        reports: list[Report] = self._call("meet", task, each=agreed)
         moves = [report.moved for report in reports]
         meeting.add(moves, task.centre_relaxation, anew)
         self.begins, self.n_round = "", n_round
@@ -191,7 +198,7 @@ class Agreeing:
                 return other
             # The model is z, at which rounds go on.
             meeting.native.set_values(held)
-            self.group.call("put", each=self._values())
+            self._call("put", each=self._values())
             self.lead.open = found[0] - dual
         return found
 
@@ -220,7 +227,7 @@ class Agreeing:
     def _shown(self, dual: float) -> Certified:
         """Look at the w that was placed."""
         lead, meeting = self.lead, self._met()
-        placed: list[Placed] = self.group.call("show", each=self._values())
+        placed: list[Placed] = self._call("show", each=self._values())
         penalty = meeting.penalty + math.fsum(one.penalty for one in placed)
         found = lead.judged(placed, penalty, dual)
         lead.dual, lead.open = dual, found[0] - dual
