@@ -4,9 +4,9 @@ The mathematics is in `maxmargin.distributed.consensus`; which round comes next 
 several threads (`maxmargin.solvers.joint_rounds`): `WARM` rounds with the oracle at the newest w of
 each share, under the metric ρ = 1; then the planes that were found tell the metric, twice
 (`STEEPER`). After that come passes over what is kept, which leave nothing out, and the oracle looks
-at z every `SEE_EVERY` rounds, or before that where the gap may have been reached. If looks do not find the gap smaller any more, the
-metric is measured anew, and shares make more passes in a round. The dual of a round is that of
-multipliers that exist, the primal that of z.
+at z every `SEE_EVERY` rounds, or before that where the gap may have been reached. If looks do not
+find the gap smaller any more, the metric is measured anew, and shares make more passes in a round.
+The dual of a round is that of multipliers that exist, the primal that of z.
 
 *Certificate.* The dual from scratch, and the primal of z without the rounding of messages; where
 that is not enough also of link(Σ u_k), and the model is the better one of the two. In rows that
