@@ -35,7 +35,7 @@
 
 #include <numeric>
 
-#include "blocks.hpp"
+#include "consensus_metric.hpp"
 #include "consensus_shares.hpp"
 #include "vector_code.hpp"
 
@@ -87,7 +87,7 @@ class Consensus {
     own.u.reset(shared().size() * shares_.row());
     GatheredRows<T> rows{shares_.place().data(), shares_.row(), own.u.data()};
     if (!linked) rows.others = &weights;
-    for_planes(blocks, k, 1, rows, [](double mass) { return mass; });
+    gather_planes(structure_, blocks, share(k).first, share(k).last, 1, rows, [](double mass) { return mass; });
     if (!linked) {
       for (const std::uint32_t row : share(k).own) mark_moved(row, weights, slopes);
     }
@@ -270,37 +270,11 @@ class Consensus {
     for (const Member& member : members_) marks |= member.slopes.marks(row);
     return marks;
   }
-  template <class Coef>
-  void for_planes(const Blocks<T>& blocks, std::size_t k, std::size_t step, GatheredRows<T>& rows, Coef&& coef) const {
-    Weights<T> into(rows);
-    auto ws = structure_.workspace();
-    for (std::size_t i = share(k).first; i < share(k).last; i += step) {
-      for (const Part<T>& part : blocks[i]) {
-        for (std::size_t p = 1; p < part.set.size(); ++p) {
-          const double mass = blocks.C_of(i) * part.set.alpha()[p], amount = coef(mass);
-          if (mass == 0.0) continue;
-          const CodeView code = part.set.code(p);
-          structure_.accumulate(*ws, i, part.index, {&code, 1}, &amount, into);
-        }
-      }
-    }
-  }
-
-  // The metric of the planes that there are, in shared rows: of some of the examples where they are many.
+  // The metric of the planes that there are, in shared rows; `steepness` 0: ρ = 1.
   std::vector<std::uint8_t> metric(const Blocks<T>& blocks, std::size_t k, double steepness) const {
     if (steepness == 0.0) return std::vector<std::uint8_t>(shared().size(), std::uint8_t(RowSlopes<T>::code_of(1.0)));
-    const std::size_t step = std::clamp<std::size_t>((share(k).last - share(k).first) / kSampled, 1, kSteps);
-    std::vector<float> h(shared().size(), 0.0f);
-    GatheredRows<T> rows{shares_.place().data(), shares_.row()};
-    rows.squares = h.data();
-    for_planes(blocks, k, step, rows, [](double mass) { return std::sqrt(mass); });
-    std::vector<std::uint8_t> codes(h.size());
-    for (std::size_t s = 0; s < h.size(); ++s) {
-      codes[s] = std::uint8_t(RowSlopes<T>::code_of(std::max(1.0, steepness * std::sqrt(0.5 * double(step) * double(h[s])))));
-    }
-    return codes;
+    return metric_codes(structure_, blocks, share(k).first, share(k).last, shares_.place().data(), shared().size(), shares_.row(), steepness);
   }
-  static constexpr std::size_t kSampled = 1000, kSteps = 8;
 
   // ---- weights of shared rows ----
 

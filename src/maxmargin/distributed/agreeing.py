@@ -3,7 +3,8 @@
 The mathematics is in `maxmargin.distributed.consensus`; which round comes next is decided as for
 several threads (`maxmargin.solvers.joint_rounds`): `WARM` rounds with the oracle at the newest w of
 each share, under the metric ρ = 1; then the planes that were found tell the metric, twice
-(`STEEPER`). After that come passes over what is kept, which leave nothing out, and the oracle looks
+(`STEEPER`). After that come passes over what is kept, which leave out what was hardly violated when
+a look came before (`BUSY`), and the oracle looks
 at z every `SEE_EVERY` rounds, or before that where the gap may have been reached. If looks do not
 find the gap smaller any more, the metric is measured anew, and shares make more passes in a round.
 The dual of a round is that of multipliers that exist, the primal that of z.
@@ -31,6 +32,7 @@ from maxmargin.distributed.records import RoundRecord
 from maxmargin.solvers.certificate import relative_gap
 from maxmargin.solvers.joint_rounds import (
     BETTER,
+    BUSY,
     PATIENCE,
     RELAXATION,
     SEE_EVERY,
@@ -128,6 +130,7 @@ class Agreeing:
             steepness=max([c for at, c in STEEPER if at <= n_round], default=0.0),
             centre_relaxation=self.OVER,
             relaxation=1.0 if exact else min(lead.solver.relaxation, RELAXATION),
+            busy=0.0 if due or n_round <= STEEPER[0][0] else BUSY,
             seconds=left,
         )
         agreed: list[Any] = [None] * self.group.size

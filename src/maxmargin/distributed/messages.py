@@ -104,6 +104,9 @@ class Task:
         Over-relaxation of cached steps.
     smooth : bool
         Whether the last cached pass makes half steps.
+    busy : float
+        Cached passes of a round of consensus leave out parts whose last violation was below this
+        share of the mean one, which the last round with 0 met.
     seconds : float or None
         Time that is left.
     """
@@ -118,6 +121,7 @@ class Task:
     average: float = 0.0
     relaxation: float = 1.3
     smooth: bool = False
+    busy: float = 0.0
     seconds: float | None = None
 
 

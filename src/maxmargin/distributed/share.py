@@ -153,6 +153,7 @@ class Share:
         )
         self.threads = threads
         self.sigma = 1.0
+        self.mean = 0.0  # violation of a part, as a full pass met it
         self.about = dict(about or {})
         self.rows, self.n_weights = rows, n_weights
         self._joint: NDArray[Any] | None = None
@@ -290,9 +291,14 @@ class Share:
         try:
             if task.look == "exact":
                 self._first(task, begin, tally)
-            for _ in range(task.passes):
-                if not tally.interrupted:
-                    tally.count(self._improve(task, begin, 0, smooth=False))
+            for n_pass in range(task.passes):
+                if tally.interrupted:
+                    break
+                result = self._improve(task, begin, 0, smooth=False, least=task.busy * self.mean)
+                tally.count(result)
+                if task.busy == 0 and n_pass == 0:
+                    parts = max(self.engine.size()["parts"], 1)
+                    self.mean = max(0.0, result.cached_gap / self.engine.C / parts)
         finally:
             member.native.end_steps()
         moved = member.take(task.centre_relaxation, opening, penalty)
@@ -342,7 +348,7 @@ class Share:
         return self.engine.exact_pass(order, options, left)
 
     def _improve(
-        self, task: Task, begin: float, made: int, *, smooth: bool
+        self, task: Task, begin: float, made: int, *, smooth: bool, least: float = 0.0
     ) -> PassResult:
         solver = self.solver
         full = made % solver.full_every == 0 or self.problem.slow_oracle or smooth
@@ -350,7 +356,7 @@ class Share:
             tau_relative=solver.SMO_DEPTH,
             relaxation=min(solver.relaxation, solver.SMOOTH) if smooth else task.relaxation,
             recombine=True,
-            min_violation=0.0 if full else solver.BUSY * task.average,
+            min_violation=least if full else solver.BUSY * task.average,
             prune=solver.prune,
         )
         order = self.context.order(solver.permute)
