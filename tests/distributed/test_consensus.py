@@ -335,6 +335,39 @@ def test_a_lost_share_comes_back(at, reported):
     assert engine.primal_of(found.weights) == pytest.approx(found.certificate.primal, rel=1e-9)
 
 
+@pytest.mark.parametrize("max_rounds", [4, 800])
+def test_a_share_that_is_lost_behind_its_certificate(max_rounds, tmp_path):
+    """What is returned is certified, and not what a share has that was made anew."""
+    group, structure, regularizer = group_of(3)
+    asked, call, call_one = [], group.call, group.call_one
+
+    def losing(method):
+        # The weights of the model are asked for, and the last report of all shares.
+        if method in ("own_weights", "state"):
+            asked.append(method)
+            if asked.count(method) == 1:
+                group.lose(0)
+
+    def watched(method, *common, each=None):
+        losing(method)
+        return call(method, *common, each=each)
+
+    def watched_one(k, method, *args):
+        losing(method)
+        return call_one(k, method, *args)
+
+    group.call, group.call_one = watched, watched_one
+    run = coordinator_of(
+        group, regularizer, gap=1e-2, max_rounds=max_rounds, warn=False,
+        checkpoint=tmp_path / "run.npz", checkpoint_seconds=1e9,
+    )
+    found = run.run()
+    assert run.faults == 2
+    assert found.converged is (max_rounds > 4)
+    engine = _native.Engine(structure.make_problem(*sentences()), 0.5, True, True)
+    assert engine.primal_of(found.weights) == pytest.approx(found.certificate.primal, rel=1e-9)
+
+
 @pytest.mark.parametrize("at", [1, 2, 6])
 def test_an_interrupted_round_leaves_a_model(at):
     """Also where some shares have made the round and others have not."""

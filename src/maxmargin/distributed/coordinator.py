@@ -193,7 +193,10 @@ class Coordinator:
                 print("maxmargin: interrupted; finishing with the model so far", file=sys.stderr)
             certificate = self._certificate()
             if cause or certificate.gap <= self.gap or certificate.missed is not None:
-                break
+                certificate, weights = self._fetched(certificate, again=bool(cause))
+                if weights is not None:
+                    break
+                continue
             refused = 0 if certificate.gap < 0.9 * best else refused + 1
             best = min(best, certificate.gap)
             # The z that is certified is one move after the one that the round looked at, and may be
@@ -202,10 +205,10 @@ class Coordinator:
                 self.aim *= self.CLOSER
             if refused >= self.MAX_REFUSED:
                 cause = rounding_reason(self.dtype, self.gap)
+                certificate, weights = self._fetched(certificate, again=True)
                 break
-        weights = self.with_faults(self.way.weights)
         if self.checkpoint is not None:
-            self._report()
+            self.with_faults(self._report)
         converged, reason = ending(certificate, self.gap, cause=cause)
         if self.warn and not converged and cause != INTERRUPTED:
             warnings.warn(
@@ -355,6 +358,22 @@ class Coordinator:
         self.seconds += time.perf_counter() - begin
         approximate = unsure > 1e-6 * max(average, 1e-12) or missed is not None
         return Certificate(primal, dual, self.C, self.n_examples, approximate, missed)
+
+    def _fetched(self, certificate: Certificate, *, again: bool) -> tuple[Certificate, Any]:
+        """Return a certificate, and the weights that it is of.
+
+        A share that was lost since has other multipliers now, and rows that it alone reads have
+        other weights than those that were certified. Then what there is now is certified (`again`),
+        or there are no weights, and training goes on.
+        """
+        while True:
+            faults = self.faults
+            weights = self.with_faults(self.way.weights)
+            if self.faults == faults:
+                return certificate, weights
+            if not again:
+                return certificate, None
+            certificate = self._certificate()
 
     def judged(
         self, placed: list[Placed], penalty: float, dual: float
