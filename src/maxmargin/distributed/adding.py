@@ -10,17 +10,15 @@ for.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.distributed.joint import JointSums
+from maxmargin.distributed.leading import Lead
 from maxmargin.distributed.messages import Exact, Placed, Report, SparseVector, Task
 from maxmargin.distributed.records import RoundRecord
-
-if TYPE_CHECKING:
-    from maxmargin.distributed.coordinator import Coordinator
 
 __all__ = ["Adding"]
 
@@ -30,7 +28,7 @@ class Adding:
 
     Parameters
     ----------
-    lead : Coordinator
+    lead : Lead
         Whose rounds these are.
     """
 
@@ -39,7 +37,7 @@ class Adding:
     #: Whether the w that is certified is another one than a round looked at last.
     moves_on = False
 
-    def __init__(self, lead: Coordinator) -> None:
+    def __init__(self, lead: Lead) -> None:
         self.lead, self.group = lead, lead.group
         self.joint = JointSums(lead.n_weights, lead.dtype, lead.regularizer.link)
         lead.dual = -self.joint.conjugate

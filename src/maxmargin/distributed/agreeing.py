@@ -20,12 +20,13 @@ there are.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.distributed.consensus import ExactSums, Reads
+from maxmargin.distributed.leading import Lead
 from maxmargin.distributed.meeting import Meeting
 from maxmargin.distributed.messages import Placed, Report, Task
 from maxmargin.distributed.records import RoundRecord
@@ -42,9 +43,6 @@ from maxmargin.solvers.joint_rounds import (
     is_due,
 )
 
-if TYPE_CHECKING:
-    from maxmargin.distributed.coordinator import Coordinator
-
 __all__ = ["Agreeing"]
 
 Certified = tuple[float, float, float, "int | None"]
@@ -55,7 +53,7 @@ class Agreeing:
 
     Parameters
     ----------
-    lead : Coordinator
+    lead : Lead
         Whose rounds these are.
     """
 
@@ -64,7 +62,7 @@ class Agreeing:
     #: Whether the w that is certified is another one than a round looked at last.
     moves_on = True
 
-    def __init__(self, lead: Coordinator) -> None:
+    def __init__(self, lead: Lead) -> None:
         self.lead, self.group = lead, lead.group
         self.meeting: Meeting | None = None
         self.reads: list[Reads] | None = None
