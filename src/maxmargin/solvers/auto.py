@@ -32,7 +32,9 @@ then their sum is the duality gap, and it stops if that is small enough.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from maxmargin._native import Engine, NewtonOptions, PassOptions
@@ -75,6 +77,8 @@ class AutoSchedule(Solver):
         for hard margins): another number of threads then gives another model, with a certificate as
         good. Either way a run can be repeated with the same number of threads.
     """
+
+    later: ClassVar[Mapping[str, Any]] = MappingProxyType(FIRST_ROUND)
 
     slack: str = "linear"
     rescale: str = "margin"

@@ -43,7 +43,8 @@ class Solver(ABC):
     #: Whether passes may go from window to window, where not all planes are in memory.
     windows: ClassVar[bool] = False
 
-    #: What its state has and checkpoints of earlier versions do not, with the value to go on with.
+    #: What its state has (under some schedule, if it has several) and checkpoints of earlier
+    #: versions do not, with the value to go on with.
     later: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     @property

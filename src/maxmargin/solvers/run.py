@@ -108,7 +108,9 @@ class Run:
     def restore(self, state: RunState) -> None:
         """Undo `state`; a ValueError, TypeError or KeyError where no run can have had it."""
         if isinstance(state.solver, dict):
-            state.solver = {**self.solver.later, **state.solver}
+            first = self.solver.init(self.context)
+            later = {key: value for key, value in self.solver.later.items() if key in first}
+            state.solver = {**later, **state.solver}
         self.solver.check_state(state.solver, self.machine, self.context)
         check_stored("seconds", state.seconds, 0.0)
         check_stored("oracle_calls", state.oracle_calls, 0)
