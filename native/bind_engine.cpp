@@ -309,12 +309,6 @@ class EngineHandle final : public Owned {
     const auto [penalty, conjugate, risk] = with_certifier(threads, [&](auto& certifier) { return certifier.place(sums.data()); });
     return nb::make_tuple(penalty, conjugate, risk);
   }
-  // Ω*(u), of the sum of all shares' u.
-  double conjugate_of(Array<double> sums) {
-    require(!mapped(), kNoShares);
-    require(sums.shape(0) == formulated_.structure<double>()->n_weights(), "expected an entry for each 8-byte weight");
-    return with_certifier(1, [&](auto& certifier) { return certifier.conjugate_of(sums.data()); });
-  }
   // f(engine, structure), for what is built on the engine (bind_member.hpp).
   template <class Call>
   void visit(Call&& call) {
@@ -634,7 +628,6 @@ void bind_engine(nb::module_& m) {
       .def("settle", &EngineHandle::settle, "sums"_a, "C"_a)
       .def("own_sums", &EngineHandle::own_sums)
       .def("place", &EngineHandle::place, "sums"_a, "threads"_a = 1)
-      .def("conjugate_of", &EngineHandle::conjugate_of, "sums"_a)
       .def("risk_and_worth", &EngineHandle::risk_and_worth)
       .def("grow", &EngineHandle::grow)
       .def("refresh", &EngineHandle::refresh)

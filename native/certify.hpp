@@ -91,14 +91,6 @@ class Certifier {
     return {penalty, conjugate, engine_.blocks().risk()};
   }
 
-  // Ω*(u) alone.
-  double conjugate_of(const double* sums) {
-    Weights<double> exact(exact_.n_weights(), widened_link());
-    std::copy(sums, sums + exact.size(), exact.sums());
-    exact.relink();
-    return conjugate_of(exact);
-  }
-
   // ---- for rounds between processes (member.hpp), where others have a part in u in some rows ----
 
   // Own u of the multipliers in shared rows, and Ω*(u) in the others; the engine's w is link(u) there.

@@ -488,7 +488,10 @@ class Engine {
     const bool goes_on = joint_.open() && joint_.members() == members, linked = !agreed_;
     if (!goes_on) {
       joint_.disband();
-      if (linked) result.gain += leave_own(), forget_stiffness();
+      if (linked) {
+        result.gain += leave_own();
+        forget_stiffness();
+      }
     }
     const bool empty = !goes_on && blocks_.size().planes == 0;
     own_.kept = agreed_ = true;
