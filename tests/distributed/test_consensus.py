@@ -178,6 +178,11 @@ def test_messages_that_do_not_fit_are_refused():
         member.native.place(*NONE, np.zeros(5))
     with pytest.raises(ValueError, match="between 0 and 2"):
         member.native.take(2.0)
+    for C, steepness in ((np.nan, 8.0), (0.0, 8.0), (0.5, np.nan), (0.5, -1.0)):
+        with pytest.raises(ValueError, match="C must be positive and finite, the steepness not"):
+            Member(flat_engine()).open(C, steepness)
+    with pytest.raises(ValueError, match="the metric must be steep"):
+        member.measure(-1.0)
     meeting = meeting_of(Link(), [(1, 3, [1.0, 2.0]), (1, 0, [])])
     with pytest.raises(ValueError, match="other weights"):
         meeting.native.add(0, *NONE, codes, 0)

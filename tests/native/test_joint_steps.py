@@ -442,3 +442,33 @@ def test_values_and_dense_features(problem: Any) -> None:
     fitted = [SequenceTagger(C=C, gap=1e-3, random_state=0, n_jobs=n).fit(dicts, y) for n in (1, 2)]
     low, high = (m.certificate_.dual for m in fitted), (m.certificate_.primal for m in fitted)
     assert max(low) <= min(high)
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_a_steepness_that_is_none(value: float) -> None:
+    with pytest.raises(ValueError, match="steepness must not be negative"):
+        _native.PassOptions(steepness=value)
+
+
+def test_sweeps_that_are_none() -> None:
+    with pytest.raises(ValueError, match="sweeps must not be negative"):
+        _native.PassOptions(sweeps=-1)
+
+
+def test_states_that_claim_an_agreement_without_its_weights(problem: Any) -> None:
+    engine = _native.Engine(problem, C)
+    engine.exact_pass(next(orders(N)), _native.PassOptions(**JOINT), threads=2)
+    state = engine.state()
+    assert "agreed" in state
+    for damaged in (
+        {k: v for k, v in state.items() if k != "own"},
+        {**state, "own": state["own"][:-1]},
+        {**state, "own": np.full_like(state["own"], np.nan)},
+    ):
+        again = _native.Engine(problem, C)
+        with pytest.raises(ValueError, match="checkpoint"):
+            again.restore(damaged)
+        assert again.dual() == 0.0  # nothing half done
+    again.restore(state)
+    assert again.agrees
+    assert again.certify(1) == pytest.approx(engine.certify(1), rel=1e-12)
