@@ -110,7 +110,9 @@ def impute(examples, w, before):
     for e, k in zip(examples, before, strict=True):
         scores = np.where(e.loss == 0, e.features @ w, -np.inf)
         best = int(scores.argmax())
-        found.append(best if scores[best] > scores[k] else k)
+        # Equal up to the rounding of these sums: products in another order differ by that.
+        rounding = 1e-14 * (1 + float(np.abs(e.features[best] * w).sum()))
+        found.append(best if scores[best] > scores[k] + rounding else k)
     return found
 
 

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import reference_latent as reference
@@ -59,6 +59,7 @@ def test_cycles_end_at_a_stationary_point(kind):
 
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10**6), batch=st.integers(1, 8), listed=st.booleans())
+@example(seed=240423, batch=1, listed=True)  # two outputs whose scores are equal but for rounding
 def test_by_the_definition_of_the_objective(seed, batch, listed):
     """Objective, certificate of the convex step and stationarity, all outputs tried."""
     X, Y = reference.random_tables(np.random.default_rng(seed), n=9)
